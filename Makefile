@@ -1,0 +1,77 @@
+# `make help` lists the targets. Every target does its own set-up.
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+RUST_SOURCES := $(shell find crates -name '*.rs' -o -name 'Cargo.toml') Cargo.toml Cargo.lock
+export CARGO_TERM_PROGRESS_WHEN ?= auto
+export OMP_NUM_THREADS ?= 1
+
+.PHONY: help demo test test-slow lint format bench bench-long docs wheel lock setup prerequisites clean
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
+
+prerequisites:
+	@command -v $(PYTHON) >/dev/null || { echo "anofel needs Python 3.11 or newer ('$(PYTHON)' was not found)."; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "anofel needs Python 3.11 or newer; '$(PYTHON)' is $$($(PYTHON) -V)."; exit 1; }
+	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || { echo "anofel needs Python's venv module (Debian: apt-get install python3-venv)."; exit 1; }
+	@command -v cargo >/dev/null || { echo "anofel needs Rust 1.90 or newer ('cargo' was not found)."; exit 1; }
+	@command -v cc >/dev/null || { echo "anofel needs a C compiler ('cc' was not found)."; exit 1; }
+
+# The stamps make a second run free: packages when the pinned versions change, the
+# extension module when Rust changes.
+$(BIN)/.packages: requirements/dev.txt
+	@echo "Setting up Python packages in $(VENV) ..."
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --disable-pip-version-check --no-input --require-hashes --progress-bar off -r requirements/dev.txt
+	@touch $@
+
+$(BIN)/.extension: $(BIN)/.packages $(RUST_SOURCES) pyproject.toml
+	@echo "Building the Rust core (the first time takes a few minutes) ..."
+	VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --release --locked
+	@touch $@
+
+setup: prerequisites $(BIN)/.extension ## set up the development environment
+
+demo: setup ## set up and run the demo
+	$(BIN)/python examples/prove_membership.py
+
+test: setup ## set up and run every default test
+	cargo test --release --locked --workspace --exclude anofel-py
+	$(BIN)/python -m pytest -n 2
+
+test-slow: setup ## the tests that take minutes
+	cargo test --release --locked --workspace --exclude anofel-py -- --ignored
+	$(BIN)/python -m pytest -m slow
+
+lint: setup ## format check, lints, types, import direction
+	cargo fmt --all --check
+	cargo clippy --release --locked --workspace --all-targets -- -D warnings
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/python -m mypy.stubtest anofel._core --ignore-disjoint-bases
+	$(BIN)/lint-imports
+
+format: setup ## format both languages
+	cargo fmt --all
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: setup ## the benchmarks that take minutes
+	$(BIN)/python bench/proofs.py
+
+wheel: setup ## build a wheel into dist/
+	$(BIN)/maturin build --release --locked --out dist
+
+lock: ## resolve requirements/*.in again into pinned versions with hashes
+	@command -v uv >/dev/null || { echo "make lock needs uv."; exit 1; }
+	uv pip compile requirements/dev.in --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --no-emit-index-url --upgrade -o requirements/dev.txt
+
+clean: ## remove everything built
+	rm -rf $(VENV) target dist site .cache

@@ -1,0 +1,1 @@
+//! The three statements of AnoFel as circuits, with their keys, prover and verifier.

@@ -1,0 +1,1 @@
+//! Committee encryption: threshold encryption of update vectors and of the count.

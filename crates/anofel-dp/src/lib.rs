@@ -1,0 +1,1 @@
+//! Integer noise for differential privacy, drawn exactly from a CSPRNG.

@@ -1,0 +1,1 @@
+//! The hashes, keys, signatures, commitments and trees of AnoFel.

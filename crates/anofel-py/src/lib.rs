@@ -1,0 +1,12 @@
+//! `anofel._core`: the typed door between the Python package and the Rust crates.
+
+/// The compiled core of anofel.
+#[pyo3::pymodule(gil_used = false)]
+mod _core {
+    use pyo3::prelude::*;
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("__version__", env!("CARGO_PKG_VERSION"))
+    }
+}

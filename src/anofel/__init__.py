@@ -1,0 +1,1 @@
+"""Anonymous and private federated learning over a public bulletin board."""

@@ -1,0 +1,31 @@
+"""The command line: one file per command group; this file only joins them.
+
+Start-up is a feature: a group's heavy imports happen inside its commands.
+"""
+
+import sys
+
+import typer
+
+from anofel.errors import AnofelError
+
+app = typer.Typer(
+    name="anofel",
+    help="Anonymous and private federated learning over a public bulletin board.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+
+
+@app.callback()
+def _root() -> None:
+    """Join the command groups."""
+
+
+def main() -> None:
+    """Run the command line; a deliberate error becomes one sentence and its exit code."""
+    try:
+        app()
+    except AnofelError as error:
+        typer.echo(f"anofel: {error}", err=True)
+        sys.exit(error.exit_code)
