@@ -1,9 +1,17 @@
 //! `anofel._core`: the typed door between the Python package and the Rust crates.
 
+mod noise;
+mod update_rule;
+
 /// The compiled core of anofel.
 #[pyo3::pymodule(gil_used = false)]
 mod _core {
     use pyo3::prelude::*;
+
+    #[pymodule_export]
+    use crate::noise::noise;
+    #[pymodule_export]
+    use crate::update_rule::update_rule;
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
