@@ -7,6 +7,7 @@ import sys
 
 import typer
 
+from anofel.cli import study
 from anofel.errors import AnofelError
 
 app = typer.Typer(
@@ -15,6 +16,9 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
+
+
+app.add_typer(study.app, name="study")
 
 
 @app.callback()

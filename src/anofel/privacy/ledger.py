@@ -20,7 +20,7 @@ from anofel.task import RELATIONS
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS charge (
-    dataset TEXT NOT NULL, task TEXT NOT NULL, iteration INTEGER NOT NULL,
+    dataset TEXT NOT NULL, task TEXT NOT NULL, iteration INTEGER NOT NULL, unit TEXT NOT NULL,
     zero_out TEXT NOT NULL, replace_one TEXT NOT NULL, released INTEGER NOT NULL DEFAULT 1,
     PRIMARY KEY (dataset, task, iteration)
 ) STRICT;
@@ -46,6 +46,8 @@ class Floors:
 
     max_epsilon: float
     """The most ε its dataset may ever give away, over all tasks, under `relation`."""
+    unit: str = "client"
+    """What ε is about. A task that protects clients also protects records; not the other way round."""
     delta: float = 1e-5
     relation: str = "zero-out"
     min_clients: int = 2
@@ -56,18 +58,23 @@ class Floors:
         spec = plan.spec
         if spec.unit == "paper":
             raise FloorNotMet("The task uses the paper's noise, whose ε is unproven; the client refuses it.")
+        if self.unit == "client" and spec.unit != "client":
+            raise FloorNotMet("The task protects single records only; this client demands the unit 'client'.")
         if spec.min_clients < self.min_clients:
             raise FloorNotMet(
-                f"The task releases sums of {spec.min_clients} clients; this client demands {self.min_clients}."
+                f"The task releases sums of {spec.min_clients} clients; "
+                f"this client demands {self.min_clients}."
             )
         if anonymity_set is not None and anonymity_set < self.min_anonymity_set:
             raise FloorNotMet(
-                f"The anonymity set holds {anonymity_set} clients; this client demands {self.min_anonymity_set}."
+                f"The anonymity set holds {anonymity_set} clients; "
+                f"this client demands {self.min_anonymity_set}."
             )
         one = plan.epsilon(1, self.relation)
         if one > self.max_epsilon:
             raise FloorNotMet(
-                f"A single iteration costs ε = {one:.3f} ({self.relation}); this client allows {self.max_epsilon:g}."
+                f"A single iteration costs ε = {one:.3f} ({self.relation}); "
+                f"this client allows {self.max_epsilon:g}."
             )
 
 
@@ -118,7 +125,7 @@ class Ledger:
                     "SELECT 1 FROM charge WHERE dataset = ? AND task = ? AND iteration = ?",
                     (dataset, task, iteration),
                 ).fetchone()
-                spent = _composition(connection, dataset, floors.relation)
+                spent = _composition(connection, dataset, floors.relation, floors.unit)
                 if known is None:
                     spent = [*spent, (events[floors.relation], 1)]
                 total = epsilon(spent, floors.delta)
@@ -128,12 +135,14 @@ class Ledger:
                         f"δ = {floors.delta:g}) over all tasks, above the {floors.max_epsilon:g} it allows."
                     )
                 connection.execute(
-                    "INSERT OR IGNORE INTO charge (dataset, task, iteration, zero_out, replace_one) VALUES (?,?,?,?,?)",
+                    "INSERT OR IGNORE INTO charge (dataset, task, iteration, unit, zero_out, replace_one)"
+                    " VALUES (?, ?, ?, ?, ?, ?)",
                     (
                         dataset,
                         task,
                         iteration,
-                        *(json.dumps(event_to_json(events[name])) for name in RELATIONS),
+                        plan.spec.unit,
+                        *(json.dumps(event_to_json(events[relation])) for relation in RELATIONS),
                     ),
                 )
                 connection.execute("COMMIT")
@@ -155,10 +164,10 @@ class Ledger:
         if not changed:
             raise InvalidInput(f"Iteration {iteration} of this task was never charged to this dataset.")
 
-    def spent(self, dataset: str, *, delta: float, relation: str = "zero-out") -> float:
+    def spent(self, dataset: str, *, delta: float, relation: str = "zero-out", unit: str = "client") -> float:
         """Compute ε of everything this dataset took part in."""
         with self._connect() as connection:
-            return epsilon(_composition(connection, dataset, relation), delta)
+            return epsilon(_composition(connection, dataset, relation, unit), delta)
 
     def charges(self, dataset: str) -> list[tuple[str, int, bool]]:
         """List task, iteration and whether it counts, in the order they were charged."""
@@ -169,7 +178,15 @@ class Ledger:
         return [(str(task), int(iteration), bool(released)) for task, iteration, released in rows]
 
 
-def _composition(connection: sqlite3.Connection, dataset: str, relation: str) -> Composition:
+def _composition(connection: sqlite3.Connection, dataset: str, relation: str, unit: str) -> Composition:
+    weaker = connection.execute(
+        "SELECT 1 FROM charge WHERE dataset = ? AND released = 1 AND unit = 'record'", (dataset,)
+    ).fetchone()
+    if unit == "client" and weaker is not None:
+        raise BudgetExceeded(
+            "This dataset took part in a task that protects single records only, "
+            "so no ε is known for the dataset as a whole."
+        )
     column = {"zero-out": "zero_out", "replace": "replace_one"}.get(relation)
     if column is None:
         raise InvalidInput(f"There is no relation '{relation}'.")
