@@ -8,6 +8,7 @@ import sys
 import typer
 
 from anofel.cli import study
+from anofel.cli.privacy import privacy
 from anofel.errors import AnofelError
 
 app = typer.Typer(
@@ -19,6 +20,7 @@ app = typer.Typer(
 
 
 app.add_typer(study.app, name="study")
+app.command()(privacy)
 
 
 @app.callback()

@@ -36,7 +36,8 @@ class NormCheckFailed(AnofelError):
 
 def clip(vector: Vector, clipping_norm: float) -> Vector:
     """Scale a vector down to norm C at most (1)."""
-    norm = float(np.linalg.norm(vector))
+    with np.errstate(over="ignore"):  # an overflow shows as an infinite norm, which is refused
+        norm = float(np.linalg.norm(vector))
     if not math.isfinite(norm):
         raise UpdateNotFinite(
             "The update holds an infinity or something that is not a number; it is not sent."

@@ -77,6 +77,15 @@ class Floors:
                 f"this client allows {self.max_epsilon:g}."
             )
 
+    def check_total(self, plan: Plan) -> None:
+        """Refuse a task that costs too much if every planned iteration is released. Raises FloorNotMet."""
+        total = plan.epsilon(plan.spec.max_releases, self.relation)
+        if total > self.max_epsilon:
+            raise FloorNotMet(
+                f"All {plan.spec.max_releases} iterations cost ε = {total:.3f} ({self.relation}); "
+                f"this client allows {self.max_epsilon:g}."
+            )
+
 
 class Ledger:
     """The charges of one client, by dataset (its digest in hex), task (its digest in hex) and iteration."""
