@@ -8,6 +8,8 @@ from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
+
 from anofel.errors import InvalidInput, VerificationError
 from anofel.privacy.events import Event, GaussianEvent, RdpEvent, SkellamEvent
 
@@ -59,7 +61,8 @@ def _gaussian_epsilon(releases: list[tuple[GaussianEvent, int]], delta: float) -
     sampled = [(event, count) for event, count in releases if event.sampling_rate < 1.0]
     if not sampled:
         # The privacy loss of a Gaussian is Gaussian, so the closed form is the PLD without its grid.
-        return max(0.0, float(dp_accounting.get_epsilon_gaussian(_merge(whole), delta)))
+        with np.errstate(divide="ignore"):  # a δ of zero has the logarithm −∞, which is meant
+            return max(0.0, float(dp_accounting.get_epsilon_gaussian(_merge(whole), delta)))
     accountant = PLDAccountant(dp_accounting.NeighboringRelation.REPLACE_SPECIAL)
     if whole:
         accountant.compose(dp_accounting.GaussianDpEvent(_merge(whole)))
