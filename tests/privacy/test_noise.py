@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from anofel.errors import InvalidInput
-from anofel.privacy.events import GaussianEvent, RdpEvent, Sensitivity
+from anofel.privacy.accounting import epsilon
+from anofel.privacy.events import GaussianEvent, RdpEvent, Release, Sensitivity, SkellamEvent
 from anofel.privacy.mechanisms import DiscreteGaussian, Mechanism, Skellam, mechanism_named, register
 
 ERROR_PROBABILITY = 1e-9
@@ -58,8 +59,8 @@ def test_users_bring_their_own_mechanism():
         def sample(self, sigma, count):
             return np.full(count, sigma, dtype=np.int64)
 
-        def event(self, variance, sensitivity, sampling_rate):
-            return RdpEvent(orders=(2, 4), values=(sensitivity.l2 / variance, sampling_rate))
+        def event(self, release):
+            return RdpEvent(orders=(2, 4), values=(1 / release.variance, release.sampling_rate))
 
     assert isinstance(Uniform(), Mechanism)
     register(Uniform())
@@ -71,8 +72,21 @@ def test_users_bring_their_own_mechanism():
 
 
 def test_discrete_gaussian_accounts_for_less_than_its_variance():
-    event = DiscreteGaussian().event(1_000_000.0, Sensitivity(l2=100.0, l1=100.0), 1.0)
+    event = DiscreteGaussian().event(release(1_000_000.0, 100.0))
     assert isinstance(event, GaussianEvent)
     assert 9.999 < event.noise_multiplier < 10
     with pytest.raises(InvalidInput, match="coarse"):
-        DiscreteGaussian().event(50.0, Sensitivity(l2=1.0, l1=1.0), 1.0)
+        DiscreteGaussian().event(release(50.0, 1.0))
+
+
+def test_skellam_accounts_for_the_error_of_its_sampler():
+    event = Skellam().event(release(1e12, 1e4, draws=1 << 30))
+    assert event.epsilon_slack == 2.0**-8
+    exact = SkellamEvent(variance=event.variance, l2=event.l2, l1=event.l1)
+    assert epsilon([(event, 3)], 1e-5) == pytest.approx(epsilon([(exact, 3)], 1e-5) + 3 * 2.0**-8, abs=1e-6)
+    with pytest.raises(InvalidInput, match="smaller than the error"):
+        epsilon([(Skellam().event(release(1e12, 1e4, draws=1 << 50)), 1)], 1e-5)
+
+
+def release(variance, l2, draws=1000):
+    return Release(variance=variance, sensitivity=Sensitivity(l2=l2, l1=l2), sampling_rate=1.0, draws=draws)

@@ -21,17 +21,21 @@ class NotTheCertifiedDataset(VerificationError):
 
 def dataset_digest(dataset: Dataset) -> DatasetDigest:
     """Compute d over the canonical bytes (1)."""
-    return DatasetDigest.from_chunks(canonical_chunks(dataset))
+    return DatasetDigest.of_chunks(canonical_chunks(dataset))
 
 
 @dataclass(frozen=True, eq=False)
 class CertifiedDataset:
-    """Rows that were checked against their certified digest (2)."""
+    """Rows and the digest that was certified; checked when made and before every use (2)."""
 
     dataset: Dataset
     digest: DatasetDigest
 
     def __post_init__(self) -> None:
+        self.verify()
+
+    def verify(self) -> None:
+        """Check that the rows still have the certified digest. Raises NotTheCertifiedDataset."""
         if dataset_digest(self.dataset) != self.digest:
             raise NotTheCertifiedDataset(
                 "The data differs from what was certified; use the certified file or have this one certified."

@@ -81,12 +81,16 @@ def _rdp_epsilon(releases: Composition, delta: float) -> float:
         orders = sorted(order for order in set.intersection(*given) if order == int(order) and order >= 2)
         if not orders:
             raise InvalidInput("The mechanisms have no common integer Rényi order, so ε cannot be computed.")
+    skellam = [(event, count) for event, count in releases if isinstance(event, SkellamEvent)]
+    delta -= math.fsum(count * event.delta_slack for event, count in skellam)
+    if delta <= 0:
+        raise InvalidInput("δ is smaller than the error of the noise sampler; use the discrete Gaussian.")
     total = [0.0] * len(orders)
     for event, count in releases:
         for index, value in enumerate(_rdp_curve(event, orders)):
             total[index] += count * value
     result, _ = rdp.compute_epsilon(orders, total, delta)
-    return max(0.0, float(result))
+    return max(0.0, float(result)) + math.fsum(count * event.epsilon_slack for event, count in skellam)
 
 
 def _rdp_curve(event: Event, orders: list[Any]) -> list[float]:

@@ -17,6 +17,19 @@ class Sensitivity:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Release:
+    """One released sum as a mechanism sees it."""
+
+    variance: float
+    """What the honest noise has at least, in every coordinate."""
+    sensitivity: Sensitivity
+    sampling_rate: float
+    """The share of records that were secretly sampled; 1 if all were used."""
+    draws: int
+    """How many samples make up the honest noise: contributors times parameters."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class GaussianEvent:
     """A sum with Gaussian noise of `noise_multiplier` sensitivities, over a Poisson sample of records."""
 
@@ -32,14 +45,20 @@ class GaussianEvent:
 
 @dataclass(frozen=True, kw_only=True)
 class SkellamEvent:
-    """A sum with Skellam noise of this variance and sensitivity."""
+    """A sum with Skellam noise of this variance and sensitivity, drawn by a sampler with a known error."""
 
     variance: float
     l2: float
     l1: float
+    epsilon_slack: float = 0.0
+    """What the sampler's relative error adds to ε."""
+    delta_slack: float = 0.0
+    """What its absolute error adds to δ."""
 
     def __post_init__(self) -> None:
-        if not (0 < self.variance < math.inf and 0 < self.l2 < math.inf and 0 < self.l1 < math.inf):
+        if not (self.epsilon_slack >= 0 and self.delta_slack >= 0) or not (
+            0 < self.variance < math.inf and 0 < self.l2 < math.inf and 0 < self.l1 < math.inf
+        ):
             raise InvalidInput("A Skellam release needs a positive variance and sensitivity.")
 
     def rdp(self, order: float) -> float:

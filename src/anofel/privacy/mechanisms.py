@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from anofel._core import noise
 from anofel.errors import InvalidInput
-from anofel.privacy.events import Event, GaussianEvent, Sensitivity, SkellamEvent
+from anofel.privacy.events import Event, GaussianEvent, Release, SkellamEvent
 
 Integers = NDArray[np.int64]
 
@@ -29,8 +29,8 @@ class Mechanism(Protocol):
         """Draw `count` integers of standard deviation at least `sigma`, from a CSPRNG, never clamped."""
         ...
 
-    def event(self, variance: float, sensitivity: Sensitivity, sampling_rate: float) -> Event:
-        """Describe one release whose honest noise has at least `variance` in every coordinate."""
+    def event(self, release: Release) -> Event:
+        """Describe what one release costs."""
         ...
 
 
@@ -46,12 +46,14 @@ class DiscreteGaussian:
         """Draw from N_Z(0, σ²)."""
         return _draw(noise.discrete_gaussian, sigma, count)
 
-    def event(self, variance: float, sensitivity: Sensitivity, sampling_rate: float) -> GaussianEvent:
+    def event(self, release: Release) -> GaussianEvent:
         """Describe a sum of discrete Gaussians (lemmas 1 and 2)."""
-        if variance <= 2 * self._SMOOTHING_VARIANCE:
+        if release.variance <= 2 * self._SMOOTHING_VARIANCE:
             raise InvalidInput("The noise is too coarse to be accounted for; raise scale_bits.")
-        spread = float(variance - self._SMOOTHING_VARIANCE) ** 0.5
-        return GaussianEvent(noise_multiplier=spread / sensitivity.l2, sampling_rate=sampling_rate)
+        spread = float(release.variance - self._SMOOTHING_VARIANCE) ** 0.5
+        return GaussianEvent(
+            noise_multiplier=spread / release.sensitivity.l2, sampling_rate=release.sampling_rate
+        )
 
 
 class Skellam:
@@ -59,14 +61,23 @@ class Skellam:
 
     name = "skellam"
 
+    _RELATIVE_ERROR = 2.0**-39
+    _ABSOLUTE_ERROR = 2.0**-60
+    """How far one sample's distribution is from Skellam (``crates/anofel-dp/src/skellam.rs``)."""
+
     def sample(self, sigma: int, count: int) -> Integers:
         """Draw Skellam noise of variance at least σ²."""
         return _draw(noise.skellam, sigma, count)
 
-    def event(self, variance: float, sensitivity: Sensitivity, sampling_rate: float) -> SkellamEvent:
+    def event(self, release: Release) -> SkellamEvent:
         """Describe a sum of Skellam shares; sampling of records is allowed but not credited."""
-        del sampling_rate
-        return SkellamEvent(variance=variance, l2=sensitivity.l2, l1=sensitivity.l1)
+        return SkellamEvent(
+            variance=release.variance,
+            l2=release.sensitivity.l2,
+            l1=release.sensitivity.l1,
+            epsilon_slack=2 * release.draws * self._RELATIVE_ERROR,
+            delta_slack=2 * release.draws * self._ABSOLUTE_ERROR,
+        )
 
 
 def _draw(sampler: object, sigma: int, count: int) -> Integers:

@@ -12,7 +12,7 @@ import numpy as np
 from anofel.errors import InvalidInput
 from anofel.privacy.accounting import epsilon
 from anofel.privacy.clipping import rounded_norm_squared
-from anofel.privacy.events import Event, Sensitivity
+from anofel.privacy.events import Event, Release, Sensitivity
 from anofel.privacy.mechanisms import MIN_LOCAL_SIGMA, Mechanism, mechanism_named
 from anofel.task import RELATIONS, PrivacySpec, Task
 
@@ -150,7 +150,14 @@ class Plan:
     def event(self, relation: str, honest: int | None = None) -> Event:
         """Describe one release. For *replace*, sampling of records is allowed but not credited."""
         rate = float(self.spec.sampling_rate) if relation == "zero-out" else 1.0
-        return self.mechanism.event(self.guaranteed_variance(honest), self.sensitivity(relation), rate)
+        return self.mechanism.event(
+            Release(
+                variance=self.guaranteed_variance(honest),
+                sensitivity=self.sensitivity(relation),
+                sampling_rate=rate,
+                draws=self.dimension * (self.spec.honest if honest is None else honest),
+            )
+        )
 
     def epsilon(self, releases: int, relation: str, honest: int | None = None) -> float:
         """ε after `releases` released sums, at the task's δ. For ``paper``: what its noise gives a client."""
