@@ -303,15 +303,13 @@ def main() -> None:
     if as_json:
         print(json.dumps(rows, indent=1, ensure_ascii=False))
     else:
-        print(
-            f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
-        )
+        machine = platform.processor() or platform.machine()
+        print(f"{machine}, {os.cpu_count()} cores, Python {platform.python_version()}")
         for entry in rows:
             peer = "-" if entry["peer"] is None else f"{entry['peer']:.4g}"
             ratio = "-" if entry["ratio"] is None else f"{entry['ratio']:.3g}"
-            print(
-                f"{entry['name']:<95} {entry['ours']:>10.4g} {entry['unit']:<4} {entry['peer_name']:<26} {peer:>9} {ratio:>8}"
-            )
+            print(f"{entry['name']:<95} {entry['ours']:>10.4g} {entry['unit']:<4}", end=" ")
+            print(f"{entry['peer_name']:<26} {peer:>9} {ratio:>8}")
     for sentence in missed_bars(rows, task):
         print(f"bar missed: {sentence}", file=sys.stderr)
     sys.exit(bool(missed_bars(rows, task)))

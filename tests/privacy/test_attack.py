@@ -24,18 +24,18 @@ def test_attack_stays_within_gamma_and_wins_without_noise(relation):
 
 
 def test_attack_detects_noise_that_is_too_small(monkeypatch):
-    """With a tenth of the noise the same attack breaks the bound, so the experiment can fail."""
+    """With a fiftieth of the noise the same attack breaks the bound, so the experiment can fail."""
     honest = attack._advantage
 
-    def tenth(plan, means, trials, *, noise):
+    def fiftieth(plan, means, trials, *, noise):
         return honest(
-            replace(plan, spec=replace(plan.spec, noise_multiplier=plan.spec.noise_multiplier / 10)),
+            replace(plan, spec=replace(plan.spec, noise_multiplier=plan.spec.noise_multiplier / 50)),
             means,
             trials,
             noise=noise,
         )
 
-    monkeypatch.setattr(attack, "_advantage", tenth)
+    monkeypatch.setattr(attack, "_advantage", fiftieth)
     task = make_task(privacy={"noise_multiplier": "20", "max_releases": 10})
     result = run_attack(task, make_dataset(30), relation="replace", trials=2000)
     assert not result.within_bound

@@ -142,6 +142,12 @@ def test_dataset_that_breaks_its_schema_is_refused(features, labels, message):
         Dataset(features, labels, SCHEMA)
 
 
+def test_rows_are_not_shown():
+    data = load_table()
+    assert repr(data) == "Dataset(<3 rows, redacted>)"
+    assert repr(make_table(3)) == "Table(<3 rows, redacted>)"
+
+
 def test_hold_out_is_disjoint_and_seeded():
     from anofel.studies.table import encode_table
 

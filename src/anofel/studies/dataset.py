@@ -58,6 +58,9 @@ class Dataset:
     def __len__(self) -> int:
         return len(self.labels)
 
+    def __repr__(self) -> str:
+        return f"Dataset(<{len(self)} rows, redacted>)"
+
     def inputs(self) -> NDArray[np.float64]:
         """Give the features as numbers, one flat row per example."""
         flat = self.features.reshape(len(self), -1)

@@ -39,6 +39,9 @@ class Table:
     def __len__(self) -> int:
         return len(self.lines)
 
+    def __repr__(self) -> str:
+        return f"Table(<{len(self)} rows, redacted>)"
+
 
 def read_table(path: Path) -> Table:
     """Read a table by its file ending: ``.csv``, ``.parquet`` or ``.npz`` (one array per column)."""
