@@ -70,9 +70,8 @@ mod tests {
         const DRAWS: u32 = 200_000;
         for (numerator, denominator) in [(0u128, 7u128), (1, 2), (1, 1), (7, 3), (3 << 80, 1 << 81)]
         {
-            let heads = (0..DRAWS)
-                .filter(|_| bernoulli_exp(&mut rng, numerator, denominator))
-                .count();
+            let heads =
+                (0..DRAWS).filter(|_| bernoulli_exp(&mut rng, numerator, denominator)).count();
             let expected = (-(numerator as f64) / denominator as f64).exp();
             // Hoeffding: fails with probability below 2·exp(−2·n·t²) < 1e-9.
             let tolerance = ((2e9f64).ln() / (2.0 * f64::from(DRAWS))).sqrt();

@@ -17,10 +17,7 @@ pub const MAX_SIGMA_BITS: u32 = 40;
 /// Refuse a standard deviation outside `[1, 2^40]`.
 pub fn check_sigma(sigma: u64) -> Result<(), NoiseError> {
     if sigma == 0 || sigma > 1 << MAX_SIGMA_BITS {
-        return Err(NoiseError::SigmaOutOfRange {
-            sigma,
-            max_bits: MAX_SIGMA_BITS,
-        });
+        return Err(NoiseError::SigmaOutOfRange { sigma, max_bits: MAX_SIGMA_BITS });
     }
     Ok(())
 }
@@ -112,9 +109,8 @@ mod tests {
         let sigma = 1u64 << MAX_SIGMA_BITS;
         let mut rng = ChaCha20Rng::seed_from_u64(3);
         let n = 100_000;
-        let sum: f64 = (0..n)
-            .map(|_| (sample(&mut rng, sigma) as f64 / sigma as f64).powi(2))
-            .sum();
+        let sum: f64 =
+            (0..n).map(|_| (sample(&mut rng, sigma) as f64 / sigma as f64).powi(2)).sum();
         // Chi-square with n degrees of freedom: |mean − 1| < 0.03 fails with probability below 1e-9.
         assert!((sum / f64::from(n) - 1.0).abs() < 0.03);
     }

@@ -29,11 +29,7 @@ impl Poisson {
     /// The sampler for an integer mean of at least 1.
     fn new(mean: u64) -> Self {
         let scale = ((mean as f64).sqrt().ceil() as u64).max(1);
-        let mut poisson = Self {
-            mean: mean as f64,
-            scale,
-            log_envelope: 0.0,
-        };
+        let mut poisson = Self { mean: mean as f64, scale, log_envelope: 0.0 };
         // log p(mean + j) + |j|/scale is concave on either side of the mean (p is log-concave),
         // so a ternary search finds the largest value on each side.
         let right = poisson.maximum(0, 4 * scale as i64 + 4);
@@ -53,9 +49,7 @@ impl Poisson {
                 high -= third;
             }
         }
-        (low..=high)
-            .map(|j| self.log_ratio(j))
-            .fold(f64::NEG_INFINITY, f64::max)
+        (low..=high).map(|j| self.log_ratio(j)).fold(f64::NEG_INFINITY, f64::max)
     }
 
     /// log of (Poisson probability of mean + j) / (Laplace weight of j), up to a constant.
@@ -125,14 +119,9 @@ impl Skellam {
     /// Prepare the sampler; raises for σ outside `[1, 2^25]`.
     pub fn new(sigma: u64) -> Result<Self, NoiseError> {
         if sigma == 0 || sigma > 1 << MAX_SIGMA_BITS {
-            return Err(NoiseError::SigmaOutOfRange {
-                sigma,
-                max_bits: MAX_SIGMA_BITS,
-            });
+            return Err(NoiseError::SigmaOutOfRange { sigma, max_bits: MAX_SIGMA_BITS });
         }
-        Ok(Self {
-            half: Poisson::new((sigma * sigma).div_ceil(2)),
-        })
+        Ok(Self { half: Poisson::new((sigma * sigma).div_ceil(2)) })
     }
 
     /// One sample.
@@ -177,10 +166,7 @@ mod tests {
             let tolerance = ((2e9f64).ln() / (2.0 * DRAWS as f64)).sqrt();
             for x in -4 * sigma as i64..=4 * sigma as i64 {
                 let frequency = *counts.get(&x).unwrap_or(&0) as f64 / DRAWS as f64;
-                assert!(
-                    (frequency - probability(x)).abs() < tolerance,
-                    "sigma {sigma}, value {x}"
-                );
+                assert!((frequency - probability(x)).abs() < tolerance, "sigma {sigma}, value {x}");
             }
         }
     }
@@ -191,26 +177,14 @@ mod tests {
         for mean in [3u64, 50, 10_000, 134_217_728, 1 << 45] {
             let poisson = Poisson::new(mean);
             let reach = (12.0 * (mean as f64).sqrt()) as i64;
-            for j in [
-                -reach / 2,
-                -reach / 7,
-                -1,
-                0,
-                1,
-                reach / 9,
-                reach / 2,
-                reach,
-            ] {
+            for j in [-reach / 2, -reach / 7, -1, 0, 1, reach / 9, reach / 2, reach] {
                 if mean as i64 + j < 1 {
                     continue;
                 }
                 let step = poisson.log_ratio(j + 1) - poisson.log_ratio(j);
                 let laplace = ((j + 1).abs() - j.abs()) as f64 / poisson.scale as f64;
                 let exact = -((j as f64 + 1.0) / mean as f64).ln_1p();
-                assert!(
-                    (step - laplace - exact).abs() < 2f64.powi(-40),
-                    "mean {mean}, j {j}"
-                );
+                assert!((step - laplace - exact).abs() < 2f64.powi(-40), "mean {mean}, j {j}");
             }
         }
     }
@@ -230,9 +204,8 @@ mod tests {
         let skellam = Skellam::new(sigma).expect("in range");
         let mut rng = ChaCha20Rng::seed_from_u64(9);
         let n = 100_000;
-        let sum: f64 = (0..n)
-            .map(|_| (skellam.sample(&mut rng) as f64 / sigma as f64).powi(2))
-            .sum();
+        let sum: f64 =
+            (0..n).map(|_| (skellam.sample(&mut rng) as f64 / sigma as f64).powi(2)).sum();
         assert!((sum / f64::from(n) - 1.0).abs() < 0.03);
         assert!(Skellam::new(0).is_err());
         assert!(Skellam::new(sigma + 1).is_err());

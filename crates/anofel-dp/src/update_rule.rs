@@ -41,10 +41,8 @@ impl IntegerMean {
     }
 
     fn velocity(&self, velocity: i64, sum: i64) -> Option<i64> {
-        let decayed = round_half_even(
-            i128::from(self.momentum) * i128::from(velocity),
-            1 << MOMENTUM_BITS,
-        );
+        let decayed =
+            round_half_even(i128::from(self.momentum) * i128::from(velocity), 1 << MOMENTUM_BITS);
         let step = round_half_even(self.numerator * i128::from(sum), self.denominator);
         i64::try_from(decayed + step).ok()
     }
@@ -65,9 +63,8 @@ impl IntegerMean {
         }
         let next = |(index, ((&m, &v), &s)): (usize, ((&i64, &i64), &i64))| {
             let new_velocity = self.velocity(v, s).ok_or(UpdateError::Overflow { index })?;
-            let new_parameter = m
-                .checked_add(new_velocity)
-                .ok_or(UpdateError::Overflow { index })?;
+            let new_parameter =
+                m.checked_add(new_velocity).ok_or(UpdateError::Overflow { index })?;
             Ok((new_parameter, new_velocity))
         };
         let updated: Vec<Result<(i64, i64), UpdateError>> = model
@@ -112,8 +109,7 @@ mod tests {
     fn the_rule_follows_its_formula() {
         let rule = IntegerMean::new(1 << 15, 1, 2, 3).expect("a rule");
         let (mut model, mut velocity) = ([10, -10, 0], [3, -5, 0]);
-        rule.apply(&mut model, &mut velocity, &[9, -9, 3])
-            .expect("no overflow");
+        rule.apply(&mut model, &mut velocity, &[9, -9, 3]).expect("no overflow");
         // round(1.5) + round(1.5) = 4; round(-2.5) + round(-1.5) = -4; 0 + round(0.5) = 0.
         assert_eq!(velocity, [4, -4, 0]);
         assert_eq!(model, [14, -14, 0]);

@@ -38,10 +38,7 @@ pub mod update_rule {
     /// Apply `integer-mean` to little-endian 64-bit vectors; returns the next model and the next velocity.
     #[pyfunction]
     #[pyo3(signature = (model, velocity, total, *, momentum, lr_num, lr_den, count))]
-    #[allow(
-        clippy::too_many_arguments,
-        reason = "they are the letters of one formula, by name"
-    )]
+    #[allow(clippy::too_many_arguments, reason = "they are the letters of one formula, by name")]
     #[allow(clippy::type_complexity, reason = "a pair of byte strings")]
     fn integer_mean<'py>(
         py: Python<'py>,
@@ -55,8 +52,7 @@ pub mod update_rule {
     ) -> PyResult<(Bound<'py, PyBytes>, Bound<'py, PyBytes>)> {
         let rule = IntegerMean::new(momentum, lr_num, lr_den, count).map_err(to_error)?;
         let (mut model, mut velocity, total) = (decode(model)?, decode(velocity)?, decode(total)?);
-        py.detach(|| rule.apply(&mut model, &mut velocity, &total))
-            .map_err(to_error)?;
+        py.detach(|| rule.apply(&mut model, &mut velocity, &total)).map_err(to_error)?;
         Ok((encode(py, &model)?, encode(py, &velocity)?))
     }
 }
