@@ -5,7 +5,7 @@ import pytest
 
 from anofel.learning.build import rule_of, trainer_of
 from anofel.learning.certified import CertifiedDataset, NotTheCertifiedDataset, dataset_digest
-from anofel.privacy.ledger import BudgetExceeded, FloorNotMet, Floors, Ledger
+from anofel.privacy.ledger import AlreadyCharged, BudgetExceeded, FloorNotMet, Floors, Ledger
 from anofel.privacy.local_training import LocalTraining
 from anofel.privacy.plan import Plan
 from anofel.studies.dataset import Dataset, canonical_chunks
@@ -65,6 +65,8 @@ def test_step_trains_protects_and_charges(step):
     assert update.dtype == np.int64
     assert update.shape == (Plan.of(step.task).dimension,)
     assert step.ledger.charges(rows.digest.to_bytes().hex()) == [(step.task.digest().hex(), 1, True)]
+    with pytest.raises(AlreadyCharged):
+        step.update(rows, first_model(step), iteration=1, anonymity_set=100)
 
 
 def test_rows_changed_after_certification_are_not_trained_on(step):

@@ -76,9 +76,6 @@ def test_rule_out_of_range_is_refused(rule, total, count):
         IntegerMean(**rule).apply(model_of([1]), np.array(total, dtype=np.int64), count)
 
 
-names = st.text(min_size=1, max_size=20).filter(lambda name: len(name.encode("utf-8", "replace")) < 200)
-
-
 @given(
     shapes=st.dictionaries(
         st.text(st.characters(codec="utf-8"), min_size=1, max_size=10),

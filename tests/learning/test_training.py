@@ -101,6 +101,14 @@ def test_record_sampling_is_poisson():
     assert len(set(sizes)) > 5
 
 
+def test_an_empty_sample_is_an_update_of_zero():
+    trainer, data = FedSGD(network_of(make_task())), make_dataset(1)
+    samples = [trainer.train_records(trainer.initial(), data, 1.0, sampling_rate=0.5) for _ in range(64)]
+    empty = [local for local in samples if local.examples == 0]
+    assert empty
+    assert all(not array.any() for local in empty for array in local.update.values())
+
+
 def test_empty_dataset_is_refused():
     empty = make_dataset(5).take(np.array([], dtype=np.int64))
     network = network_of(make_task())

@@ -9,7 +9,7 @@ import pytest
 
 from anofel.errors import InvalidInput
 from anofel.privacy.accounting import epsilon
-from anofel.privacy.ledger import BudgetExceeded, FloorNotMet, Floors, Ledger
+from anofel.privacy.ledger import AlreadyCharged, BudgetExceeded, FloorNotMet, Floors, Ledger
 from anofel.privacy.plan import Plan
 from tests.conftest import make_task
 
@@ -43,10 +43,22 @@ def test_tasks_with_different_noise_compose(ledger):
     assert ledger.spent("d1", delta=1e-5) == pytest.approx(both)
 
 
-def test_a_retry_is_not_charged_twice(ledger):
-    first = charge(ledger, 0)
-    assert charge(ledger, 0) == pytest.approx(first)
-    assert ledger.charges("d1") == [("t1", 0, True)]
+def test_an_iteration_is_charged_once_even_after_a_refund(ledger):
+    charge(ledger, 0)
+    with pytest.raises(AlreadyCharged, match="resend it"):
+        charge(ledger, 0)
+    ledger.refund(dataset="d1", task="t1", iteration=0)
+    with pytest.raises(AlreadyCharged):
+        charge(ledger, 0)
+    assert ledger.charges("d1") == [("t1", 0, False)]
+
+
+def test_floors_use_the_clients_own_delta(ledger):
+    loose, strict = (Floors(max_epsilon=0.26, delta=delta) for delta in (1e-5, 1e-9))
+    assert PLAN.epsilon(1, "zero-out") < 0.26
+    with pytest.raises(FloorNotMet, match="single iteration"):
+        charge(ledger, 0, floors=strict)
+    charge(ledger, 0, floors=loose)
 
 
 def test_budget_refuses_with_a_sentence_and_charges_nothing(ledger):
@@ -56,7 +68,6 @@ def test_budget_refuses_with_a_sentence_and_charges_nothing(ledger):
     with pytest.raises(BudgetExceeded, match=r"would bring this dataset to ε = .* over all tasks"):
         charge(ledger, 3, floors=floors)
     assert len(ledger.charges("d1")) == 3
-    charge(ledger, 2, floors=floors)  # a retry of what was charged still passes
     charge(ledger, 3, dataset="d2", floors=floors)  # another dataset has its own budget
 
 
@@ -143,7 +154,7 @@ def test_two_processes_cannot_overspend(tmp_path):
         f"""
         import pathlib, sys
         from tests.privacy.test_ledger import PLAN
-        from anofel.privacy.ledger import BudgetExceeded, Floors, Ledger
+        from anofel.privacy.ledger import AlreadyCharged, BudgetExceeded, Floors, Ledger
         floors = Floors(max_epsilon=PLAN.epsilon(3, "zero-out") + 1e-9)
         taken = 0
         for iteration in range(5):

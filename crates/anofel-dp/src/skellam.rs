@@ -19,7 +19,7 @@ const SERIES_LIMIT: f64 = 0.05;
 
 /// Where the rejection sampler of one Poisson variable stands: mean, proposal scale, envelope.
 #[derive(Debug, Clone)]
-pub struct Poisson {
+struct Poisson {
     mean: f64,
     scale: u64,
     log_envelope: f64,

@@ -15,6 +15,13 @@ mod _core {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        // So that `from anofel._core.primitives import …` finds the submodule.
+        let modules = module.py().import("sys")?.getattr("modules")?;
+        for (name, submodule) in module.dict() {
+            if submodule.is_instance_of::<PyModule>() {
+                modules.set_item(format!("anofel._core.{name}"), submodule)?;
+            }
+        }
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 }

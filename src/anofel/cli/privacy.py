@@ -36,15 +36,16 @@ def privacy(
 
     anofel privacy task.toml --attack
     """
+    from anofel.cli.progress import progress_bar
     from anofel.privacy.explain import explain, with_overrides
-    from anofel.privacy.plan import Plan
     from anofel.sections import Section
     from anofel.task import Task
 
     chosen = Task.load(task)
     small = None if delta is None else Section({"delta": delta}, "--delta").decimal("delta", "1e-12", "0.1")
     chosen = with_overrides(chosen, delta=small, releases=releases, clients=clients)
-    report = explain(chosen, target_epsilon)
+    with progress_bar("accounting"):
+        report = explain(chosen, target_epsilon)
     if attack:
         report["attack"] = _attack(chosen, trials)
     if plot is not None:
@@ -58,19 +59,26 @@ def privacy(
         from anofel.cli.privacy_report import render
 
         typer.echo(render(report))
-    from anofel.privacy.ledger import Floors
-
     if max_epsilon is not None or min_clients > 2 or min_anonymity_set > 2:
-        floors = Floors(
-            max_epsilon=float("inf") if max_epsilon is None else max_epsilon,
-            delta=float(chosen.privacy.delta),
-            unit="record" if chosen.privacy.unit == "record" else "client",
-            relation=chosen.privacy.relation,
-            min_clients=min_clients,
-            min_anonymity_set=min_anonymity_set,
-        )
-        floors.check_task(Plan.of(chosen), anonymity_set)
-        floors.check_total(Plan.of(chosen))
+        _check_floors(chosen, max_epsilon, min_clients, min_anonymity_set, anonymity_set)
+
+
+def _check_floors(
+    task: Any, max_epsilon: float | None, min_clients: int, min_anonymity_set: int, anonymity_set: int | None
+) -> None:
+    from anofel.privacy.ledger import Floors
+    from anofel.privacy.plan import Plan
+
+    floors = Floors(
+        max_epsilon=float("inf") if max_epsilon is None else max_epsilon,
+        delta=float(task.privacy.delta),
+        unit="record" if task.privacy.unit == "record" else "client",
+        relation=task.privacy.relation,
+        min_clients=min_clients,
+        min_anonymity_set=min_anonymity_set,
+    )
+    floors.check_task(Plan.of(task), anonymity_set)
+    floors.check_total(Plan.of(task))
 
 
 def _attack(task: Any, trials: int) -> dict[str, Any]:

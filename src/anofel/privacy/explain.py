@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from anofel.errors import InvalidInput
-from anofel.privacy.accounting import epsilon, micro_epsilon
+from anofel.privacy.accounting import micro_epsilon
 from anofel.privacy.bounds import (
     advantage_bound,
     error_bound,
@@ -210,8 +210,3 @@ def with_overrides(
         posts = max(clients, spec.max_posts if spec.max_posts != spec.expected_clients else clients)
         spec = replace(spec, min_clients=clients, expected_clients=clients, max_posts=posts)
     return replace(task, privacy=spec)
-
-
-def composed_epsilon(plans: list[tuple[Plan, int]], relation: str, delta: float) -> float:
-    """ε of several tasks together for a dataset that serves them all."""
-    return epsilon([(plan.event(relation), count) for plan, count in plans], delta)

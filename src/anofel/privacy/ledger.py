@@ -40,6 +40,12 @@ class BudgetExceeded(AnofelError):
     code = "budget-exceeded"
 
 
+class AlreadyCharged(AnofelError):
+    """An update of this iteration was drawn before."""
+
+    code = "already-charged"
+
+
 @dataclass(frozen=True, kw_only=True)
 class Floors:
     """What a client demands before it takes part."""
@@ -70,16 +76,20 @@ class Floors:
                 f"The anonymity set holds {anonymity_set} clients; "
                 f"this client demands {self.min_anonymity_set}."
             )
-        one = plan.epsilon(1, self.relation)
+        one = self._epsilon(plan, 1)
         if one > self.max_epsilon:
             raise FloorNotMet(
                 f"A single iteration costs ε = {one:.3f} ({self.relation}); "
                 f"this client allows {self.max_epsilon:g}."
             )
 
+    def _epsilon(self, plan: Plan, releases: int) -> float:
+        """ε at the client's own δ, which may be smaller than the task's."""
+        return epsilon([(plan.event(self.relation), releases)], self.delta)
+
     def check_total(self, plan: Plan) -> None:
         """Refuse a task that costs too much if every planned iteration is released. Raises FloorNotMet."""
-        total = plan.epsilon(plan.spec.max_releases, self.relation)
+        total = self._epsilon(plan, plan.spec.max_releases)
         if total > self.max_epsilon:
             raise FloorNotMet(
                 f"All {plan.spec.max_releases} iterations cost ε = {total:.3f} ({self.relation}); "
@@ -110,6 +120,17 @@ class Ledger:
         finally:
             connection.close()
 
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        with self._connect() as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield connection
+            except BaseException:
+                connection.execute("ROLLBACK")
+                raise
+            connection.execute("COMMIT")
+
     def charge(
         self,
         *,
@@ -122,42 +143,31 @@ class Ledger:
     ) -> float:
         """Charge one iteration before its update is drawn; gives the dataset's new ε.
 
-        Charging the same iteration again changes nothing: a retry resends the stored bytes.
-        Raises FloorNotMet or BudgetExceeded, and then nothing is charged.
+        An iteration is charged once: a second update of it would leak more, so a retry resends the stored
+        bytes. Raises FloorNotMet, AlreadyCharged or BudgetExceeded, and then nothing is charged.
         """
         floors.check_task(plan, anonymity_set)
-        events = {relation: plan.event(relation) for relation in RELATIONS}
-        with self._connect() as connection:
-            connection.execute("BEGIN IMMEDIATE")
-            try:
-                known = connection.execute(
-                    "SELECT 1 FROM charge WHERE dataset = ? AND task = ? AND iteration = ?",
-                    (dataset, task, iteration),
-                ).fetchone()
-                spent = _composition(connection, dataset, floors.relation, floors.unit)
-                if known is None:
-                    spent = [*spent, (events[floors.relation], 1)]
-                total = epsilon(spent, floors.delta)
-                if known is None and total > floors.max_epsilon:
-                    raise BudgetExceeded(
-                        f"Taking part would bring this dataset to ε = {total:.3f} ({floors.relation}, "
-                        f"δ = {floors.delta:g}) over all tasks, above the {floors.max_epsilon:g} it allows."
-                    )
-                connection.execute(
-                    "INSERT OR IGNORE INTO charge (dataset, task, iteration, unit, zero_out, replace_one)"
-                    " VALUES (?, ?, ?, ?, ?, ?)",
-                    (
-                        dataset,
-                        task,
-                        iteration,
-                        plan.spec.unit,
-                        *(json.dumps(event_to_json(events[relation])) for relation in RELATIONS),
-                    ),
+        with self._transaction() as connection:
+            if connection.execute(
+                "SELECT 1 FROM charge WHERE dataset = ? AND task = ? AND iteration = ?",
+                (dataset, task, iteration),
+            ).fetchone():
+                raise AlreadyCharged(
+                    f"An update of iteration {iteration} was already drawn; resend it, or skip the iteration."
                 )
-                connection.execute("COMMIT")
-            except BaseException:
-                connection.execute("ROLLBACK")
-                raise
+            spent = _composition(connection, dataset, floors.relation, floors.unit)
+            total = epsilon([*spent, (plan.event(floors.relation), 1)], floors.delta)
+            if total > floors.max_epsilon:
+                raise BudgetExceeded(
+                    f"Taking part would bring this dataset to ε = {total:.3f} ({floors.relation}, "
+                    f"δ = {floors.delta:g}) over all tasks, above the {floors.max_epsilon:g} it allows."
+                )
+            events = [json.dumps(event_to_json(plan.event(relation))) for relation in RELATIONS]
+            connection.execute(
+                "INSERT INTO charge (dataset, task, iteration, unit, zero_out, replace_one)"
+                " VALUES (?, ?, ?, ?, ?, ?)",
+                (dataset, task, iteration, plan.spec.unit, *events),
+            )
         return total
 
     def refund(self, *, dataset: str, task: str, iteration: int) -> None:

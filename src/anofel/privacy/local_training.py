@@ -40,8 +40,7 @@ class LocalTraining:
         """Make the protected update of one iteration.
 
         `position` is needed by adaptive noise only: one more than the posts already on the board.
-        Security: call it once per iteration and resend the stored bytes on a retry. Two updates of one
-        iteration would cost twice, and the ledger counts iterations.
+        A second update of the same iteration is refused (AlreadyCharged): a retry resends the stored bytes.
         """
         plan = Plan.of(self.task)
         certified.verify()  # (1)

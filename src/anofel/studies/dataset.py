@@ -17,6 +17,7 @@ n × u32               labels
 Nothing else reaches a trainer: identifying and unused columns are gone before this point.
 """
 
+import math
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -63,7 +64,7 @@ class Dataset:
 
     def inputs(self) -> NDArray[np.float64]:
         """Give the features as numbers, one flat row per example."""
-        flat = self.features.reshape(len(self), -1)
+        flat = self.features.reshape(len(self), math.prod(self.schema.row_shape))
         return np.ldexp(flat.astype(np.float64), -self.schema.fraction_bits)
 
     def take(self, rows: NDArray[np.int64]) -> "Dataset":
