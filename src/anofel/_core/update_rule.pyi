@@ -1,3 +1,5 @@
+__all__ = ["integer_mean"]
+
 def integer_mean(
     model: bytes,
     velocity: bytes,
