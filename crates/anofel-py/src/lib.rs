@@ -1,6 +1,15 @@
 //! `anofel._core`: the typed door between the Python package and the Rust crates.
+//!
+//! One file for each submodule. Values cross as frozen classes with canonical bytes; long
+//! computations release the interpreter lock; every Rust error becomes an exception that
+//! `anofel.errors` defines.
 
+mod error;
+mod keys;
 mod noise;
+mod primitives;
+mod proofs;
+mod trees;
 mod update_rule;
 
 /// The compiled core of anofel.
@@ -9,9 +18,17 @@ mod _core {
     use pyo3::prelude::*;
 
     #[pymodule_export]
-    use crate::noise::noise;
+    use super::keys::keys;
     #[pymodule_export]
-    use crate::update_rule::update_rule;
+    use super::noise::noise;
+    #[pymodule_export]
+    use super::primitives::primitives;
+    #[pymodule_export]
+    use super::proofs::proofs;
+    #[pymodule_export]
+    use super::trees::trees;
+    #[pymodule_export]
+    use super::update_rule::update_rule;
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
