@@ -11,6 +11,8 @@ from anofel.privacy.plan import Plan
 from anofel.studies.dataset import Dataset, canonical_chunks
 from tests.conftest import make_dataset, make_task
 
+DOMAIN = bytes([16]) + b"anofel/1/dataset"
+
 
 def test_digest_covers_exactly_the_canonical_bytes():
     data = make_dataset(30)
@@ -20,9 +22,6 @@ def test_digest_covers_exactly_the_canonical_bytes():
     hashed = hashlib.sha512(DOMAIN + b"".join(canonical_chunks(data))).digest()
     expected = int.from_bytes(hashed, "little") % order
     assert int.from_bytes(dataset_digest(data).to_bytes(), "little") == expected
-
-
-DOMAIN = b""
 
 
 @pytest.mark.parametrize("part", ["features", "labels"])

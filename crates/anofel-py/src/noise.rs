@@ -3,8 +3,8 @@
 /// Integer noise from a CSPRNG; every vector is little-endian 64-bit integers as bytes.
 #[pyo3::pymodule]
 pub mod noise {
+    use crate::error::InvalidInput;
     use anofel_dp::{vector, NoiseError};
-    use pyo3::exceptions::PyValueError;
     use pyo3::prelude::*;
     use pyo3::types::PyBytes;
 
@@ -12,7 +12,7 @@ pub mod noise {
         py: Python<'py>,
         values: Result<Vec<i64>, NoiseError>,
     ) -> PyResult<Bound<'py, PyBytes>> {
-        let values = values.map_err(|error| PyValueError::new_err(error.to_string()))?;
+        let values = values.map_err(|error| InvalidInput::new_err(error.to_string()))?;
         PyBytes::new_with(py, values.len() * 8, |buffer| {
             for (slot, value) in buffer.chunks_exact_mut(8).zip(values) {
                 slot.copy_from_slice(&value.to_le_bytes());

@@ -3,23 +3,24 @@
 /// The exact rule that turns a sum of updates into the next model.
 #[pyo3::pymodule]
 pub mod update_rule {
+    use crate::error::InvalidInput;
     use anofel_dp::update_rule::IntegerMean;
     use anofel_dp::UpdateError;
-    use pyo3::exceptions::{PyOverflowError, PyValueError};
+    use pyo3::exceptions::PyOverflowError;
     use pyo3::prelude::*;
     use pyo3::types::PyBytes;
 
     fn to_error(error: UpdateError) -> PyErr {
         match error {
             UpdateError::Overflow { .. } => PyOverflowError::new_err(error.to_string()),
-            other => PyValueError::new_err(other.to_string()),
+            other => InvalidInput::new_err(other.to_string()),
         }
     }
 
     fn decode(bytes: &[u8]) -> PyResult<Vec<i64>> {
         let (words, rest) = bytes.as_chunks::<8>();
         if !rest.is_empty() {
-            return Err(PyValueError::new_err(
+            return Err(InvalidInput::new_err(
                 "a vector must be a whole number of 64-bit integers",
             ));
         }
