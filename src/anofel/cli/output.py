@@ -12,7 +12,8 @@ from rich.table import Table
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document on standard output.")]
 
-_stdout = Console(soft_wrap=True)
+_WIDE = 160  # where there is no terminal to fit, ids stay in one piece
+_stdout = Console() if Console().is_terminal else Console(width=_WIDE)
 _stderr = Console(stderr=True)
 
 
@@ -38,7 +39,9 @@ def note(text: str) -> None:
 
 def warn_insecure(what: str) -> None:
     """Say that something must not protect anybody."""
-    _stderr.print(f"Warning: {what}. Never use these keys for real data.", style="bold yellow", highlight=False)
+    _stderr.print(
+        f"Warning: {what}. Never use these keys for real data.", style="bold yellow", highlight=False
+    )
 
 
 @contextmanager

@@ -1,6 +1,5 @@
 """``anofel setup``: make, inspect and export proof keys."""
 
-
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -31,7 +30,9 @@ def dev(
     if as_json:
         print_json({"directory": str(directory), "origin": keys.origin, "verification_key_ids": ids})
         return
-    print_table(f"Keys in {directory}", ["statement", "verification key id"], [[n, i] for n, i in ids.items()])
+    print_table(
+        f"Keys in {directory}", ["statement", "verification key id"], [[n, i] for n, i in ids.items()]
+    )
 
 
 @app.command()
@@ -71,7 +72,8 @@ def export(
         Path | None, typer.Option(help="Its public inputs, 32 bytes each, to export as public.json.")
     ] = None,
     example: Annotated[
-        bool, typer.Option("--example", help="Add a proof, public inputs and a witness made up for the purpose.")
+        bool,
+        typer.Option("--example", help="Add a proof, public inputs and a witness made up for the purpose."),
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -122,6 +124,3 @@ def _describe(path: Path, pinned: bytes | None) -> dict[str, Any]:
         "public_inputs": ", ".join(shape.public_inputs),
         "shape": found.shape.hex(),
     }
-
-
-
