@@ -1,5 +1,3 @@
-__all__ = ["integer_mean"]
-
 def integer_mean(
     model: bytes,
     velocity: bytes,
