@@ -65,6 +65,7 @@ format: setup ## format both languages
 
 bench: setup ## the benchmarks that take minutes
 	$(BIN)/python bench/proofs.py
+	$(BIN)/python bench/privacy.py
 
 wheel: setup ## build a wheel into dist/
 	$(BIN)/maturin build --release --locked --out dist

@@ -8,6 +8,7 @@ from pathlib import Path
 from anofel.sections import Section
 from anofel.studies.schema import TableSchema, read_schema
 from anofel.task import read_task
+from tests.test_cli_study import write
 
 DOCS = Path(__file__).parents[1] / "docs"
 
@@ -28,6 +29,16 @@ def test_documented_task_is_the_example():
         tomllib.loads((DOCS.parent / "examples/tasks/support2.toml").read_text(), parse_float=Decimal)
     )
     assert task.digest() == example.digest()
+
+
+def test_documented_program_runs(tmp_path, monkeypatch):
+    write(tmp_path)
+    (tmp_path / "rows.csv").rename(tmp_path / "patients.csv")
+    monkeypatch.chdir(tmp_path)
+    program = re.search(r"```python\n(.*?)```", (DOCS / "training.md").read_text(), re.DOTALL)
+    names: dict[str, object] = {}
+    exec(program.group(1), names)
+    assert names["update"].dtype == "int64"
 
 
 def test_documented_schema_can_be_read():
