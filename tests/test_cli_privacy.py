@@ -93,6 +93,7 @@ def test_floors_refuse_with_a_sentence(floor, message):
         (("--delta", "2"), "must lie between"),
         (("--delta", "small"), "decimal"),
         (("--clients", "3"), "exceed max_colluders"),
+        (("--min-anonymity-set", "9"), "needs --anonymity-set"),
     ],
 )
 def test_wrong_overrides_are_refused(arguments, message):

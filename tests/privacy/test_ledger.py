@@ -22,8 +22,9 @@ def ledger(tmp_path):
     return Ledger(tmp_path / "deep" / "ledger.sqlite")
 
 
-def charge(ledger, iteration, task="t1", dataset="d1", plan=PLAN, floors=LOOSE, **more):
-    return ledger.charge(dataset=dataset, task=task, iteration=iteration, plan=plan, floors=floors, **more)
+def charge(ledger, iteration, task="t1", dataset="d1", plan=PLAN, floors=LOOSE, anonymity_set=100):
+    names = {"dataset": dataset, "task": task, "iteration": iteration}
+    return ledger.charge(**names, plan=plan, floors=floors, anonymity_set=anonymity_set)
 
 
 def test_charges_compose_over_iterations_and_tasks(ledger):
@@ -90,7 +91,7 @@ def test_refund_of_a_sum_that_was_never_released(ledger):
     ],
 )
 def test_each_floor_refuses_alone(ledger, floors, more, message):
-    charge(ledger, 0, **({"anonymity_set": 50} if more else {}))
+    charge(ledger, 0, anonymity_set=50)
     with pytest.raises(FloorNotMet, match=message):
         charge(ledger, 1, floors=Floors(**({"max_epsilon": 100.0} | floors)), **more)
     assert len(ledger.charges("d1")) == 1
@@ -127,7 +128,7 @@ def test_charge_survives_a_crash_right_after_it(tmp_path):
         from tests.privacy.test_ledger import PLAN, LOOSE
         from anofel.privacy.ledger import Ledger
         ledger = Ledger(pathlib.Path({str(path)!r}))
-        ledger.charge(dataset="d1", task="t1", iteration=0, plan=PLAN, floors=LOOSE)
+        ledger.charge(dataset="d1", task="t1", iteration=0, plan=PLAN, floors=LOOSE, anonymity_set=9)
         os.kill(os.getpid(), 9)
         """
     )
@@ -160,7 +161,8 @@ def test_two_processes_cannot_overspend(tmp_path):
         for iteration in range(5):
             try:
                 Ledger(pathlib.Path({str(path)!r})).charge(
-                    dataset="d1", task=sys.argv[1], iteration=iteration, plan=PLAN, floors=floors)
+                    dataset="d1", task=sys.argv[1], iteration=iteration,
+                    plan=PLAN, floors=floors, anonymity_set=9)
                 taken += 1
             except BudgetExceeded:
                 pass

@@ -13,7 +13,9 @@ def privacy(
         float | None, typer.Option(help="Calibrate: which noise, releases or clients reach this ε?")
     ] = None,
     delta: Annotated[str | None, typer.Option(help="Use this δ instead of the task's.")] = None,
-    releases: Annotated[int | None, typer.Option(min=1, help="Use this number of releases.")] = None,
+    releases: Annotated[
+        int | None, typer.Option("--releases", "--rounds", min=1, help="Use this number of releases.")
+    ] = None,
     clients: Annotated[int | None, typer.Option(min=2, help="Use this number of clients.")] = None,
     plot: Annotated[Path | None, typer.Option(help="Draw ε and γ into this PNG file.")] = None,
     attack: Annotated[
@@ -66,8 +68,14 @@ def privacy(
 def _check_floors(
     task: Any, max_epsilon: float | None, min_clients: int, min_anonymity_set: int, anonymity_set: int | None
 ) -> None:
+    from anofel.errors import InvalidInput
     from anofel.privacy.ledger import Floors
     from anofel.privacy.plan import Plan
+
+    if anonymity_set is None:
+        if min_anonymity_set > 2:
+            raise InvalidInput("--min-anonymity-set needs --anonymity-set, the number of registered clients.")
+        anonymity_set = min_anonymity_set
 
     floors = Floors(
         max_epsilon=float("inf") if max_epsilon is None else max_epsilon,

@@ -59,7 +59,7 @@ class Floors:
     min_clients: int = 2
     min_anonymity_set: int = 2
 
-    def check_task(self, plan: Plan, anonymity_set: int | None = None) -> None:
+    def check_task(self, plan: Plan, anonymity_set: int) -> None:
         """Refuse a task below the floors. Raises FloorNotMet."""
         spec = plan.spec
         if spec.unit == "paper":
@@ -71,7 +71,7 @@ class Floors:
                 f"The task releases sums of {spec.min_clients} clients; "
                 f"this client demands {self.min_clients}."
             )
-        if anonymity_set is not None and anonymity_set < self.min_anonymity_set:
+        if anonymity_set < self.min_anonymity_set:
             raise FloorNotMet(
                 f"The anonymity set holds {anonymity_set} clients; "
                 f"this client demands {self.min_anonymity_set}."
@@ -139,7 +139,7 @@ class Ledger:
         iteration: int,
         plan: Plan,
         floors: Floors,
-        anonymity_set: int | None = None,
+        anonymity_set: int,
     ) -> float:
         """Charge one iteration before its update is drawn; gives the dataset's new ε.
 

