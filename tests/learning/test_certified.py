@@ -5,8 +5,8 @@ import pytest
 
 from anofel.learning.build import rule_of, trainer_of
 from anofel.learning.certified import CertifiedDataset, NotTheCertifiedDataset, dataset_digest
+from anofel.phase2_training.local_training import LocalTraining
 from anofel.privacy.ledger import AlreadyCharged, BudgetExceeded, FloorNotMet, Floors, Ledger
-from anofel.privacy.local_training import LocalTraining
 from anofel.privacy.plan import Plan
 from anofel.studies.dataset import Dataset, canonical_chunks
 from tests.conftest import make_dataset, make_task

@@ -1,4 +1,4 @@
-"""Step 4 — local training (AnoFel §4.3.2): from the posted model to the integers that get encrypted.
+"""Step 4 — a client trains (AnoFel §4.3.2): from the posted model to the integers that get encrypted.
 
 In this order, and stopping at the first refusal:
 
