@@ -135,8 +135,9 @@ def main() -> None:
         fresh = content.nullifier not in seen
         seen.add(content.nullifier)
         console.print(
-            f"  the board sees one of {len(clients)} clients: nullifier {short(content.nullifier.to_bytes())}, "
-            f"tag {short(content.tag.to_bytes())}, dt commitment {short(content.type_commitment.to_bytes())}"
+            f"  the board sees one of {len(clients)} clients,"
+            f" nullifier {short(content.nullifier.to_bytes())},"
+            f" tag {short(content.tag.to_bytes())}, dt commitment {short(content.type_commitment.to_bytes())}"
         )
         console.print(
             "  [green]accepted[/]"
