@@ -30,7 +30,7 @@ from anofel.primitives import (
     TypeBlinding,
 )
 from anofel.proofs import RegistrationProof, SubmissionProof, SubmissionStatement, SubmissionWitness
-from tests.patients import World
+from tests.conftest import World
 
 GENESIS = b"g" * 32
 
