@@ -68,7 +68,7 @@ impl<F: Field> Coordinates<F> {
         self.x.is_zero() && self.y.is_zero()
     }
 
-    fn to_affine<P: SWCurveConfig<BaseField = F>>(self) -> Affine<P> {
+    pub(crate) fn to_affine<P: SWCurveConfig<BaseField = F>>(self) -> Affine<P> {
         if self.is_neutral() {
             Affine::identity()
         } else {
