@@ -1,9 +1,17 @@
 //! A certifier and a client with valid statements, to be spoiled one thing at a time.
 #![allow(dead_code, clippy::unwrap_used)]
 
+pub mod draft;
+
+use std::sync::OnceLock;
+
+use anofel_circuits::groth16::key::ProvingKey;
+use anofel_circuits::groth16::setup::insecure_development_key;
 use anofel_circuits::statements::ownership::{OwnershipStatement, OwnershipWitness};
 use anofel_circuits::statements::registration::{RegistrationStatement, RegistrationWitness};
 use anofel_circuits::statements::submission::{SubmissionStatement, SubmissionWitness};
+use anofel_circuits::statements::StatementKind;
+use anofel_circuits::system::{Constraint, Row, System};
 use anofel_primitives::commitment::{Commitment, Salt, TypeBlinding, TypeCommitment};
 use anofel_primitives::eddsa::{Certificate, CertifierSecret};
 use anofel_primitives::identity::{DatasetDigest, DatasetType, MasterSecret};
@@ -15,6 +23,23 @@ use rand::rngs::OsRng;
 
 /// The board's name in these tests.
 pub const GENESIS: [u8; 32] = [7; 32];
+
+/// One key per statement for a whole test binary.
+pub fn key(kind: StatementKind) -> &'static ProvingKey {
+    static KEYS: [OnceLock<ProvingKey>; 3] = [const { OnceLock::new() }; 3];
+    KEYS[kind as usize].get_or_init(|| insecure_development_key(kind, &mut OsRng))
+}
+
+/// The recorded constraints of a statement, made once for a whole test binary.
+pub fn matrices(kind: StatementKind) -> &'static [Constraint] {
+    static SYSTEMS: [OnceLock<System>; 3] = [const { OnceLock::new() }; 3];
+    SYSTEMS[kind as usize].get_or_init(|| kind.record()).constraints()
+}
+
+/// The value of a row of a matrix.
+pub fn value(row: &Row, assignment: &[Fr]) -> Fr {
+    row.iter().map(|(variable, factor)| *factor * assignment[*variable as usize]).sum()
+}
 
 /// Everything that exists before a client posts.
 pub struct World {
