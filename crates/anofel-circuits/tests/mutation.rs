@@ -139,8 +139,7 @@ fn an_assignment_of_zeros_satisfies_nothing_but_its_zero_rows() {
     for solved in all() {
         let mut zeros = vec![Fr::ZERO; solved.assignment.len()];
         zeros[0] = Fr::ONE;
-        zeros[1..=solved.num_public()]
-            .copy_from_slice(&solved.assignment[1..=solved.num_public()]);
+        zeros[1..=solved.num_public()].copy_from_slice(&solved.assignment[1..=solved.num_public()]);
         let mut broken: Vec<Clause> = matrices(solved.kind)
             .iter()
             .filter(|row| value(&row.a, &zeros) * value(&row.b, &zeros) != value(&row.c, &zeros))

@@ -199,9 +199,7 @@ fn a_coordinate_that_is_not_reduced_is_no_proof() {
     })
     .find(|(_, x)| x.num_bits() <= 254)
     .unwrap();
-    verifier(Ownership)
-        .verify(public, &Proof::from_bytes(Ownership, &bytes).unwrap())
-        .unwrap();
+    verifier(Ownership).verify(public, &Proof::from_bytes(Ownership, &bytes).unwrap()).unwrap();
     let mut changed = bytes;
     changed[A].copy_from_slice(&x.to_bytes_le());
     changed[31] |= bytes[31] & 0x80;
