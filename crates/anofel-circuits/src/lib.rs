@@ -1,9 +1,10 @@
 //! The three statements of AnoFel as circuits, with their keys, prover and verifier.
 //!
 //! [`statements`] says what is proven; [`gadgets`] are the pieces; [`system`] is the constraint
-//! system; [`groth16`] makes keys, proofs and verdicts.
+//! system; [`groth16`] makes keys, proofs and verdicts; [`export`] writes them for other programs.
 
 pub mod error;
+pub mod export;
 pub mod gadgets;
 pub mod groth16;
 pub mod shape;

@@ -57,6 +57,36 @@ impl Origin {
             Self::Ceremony { .. } => "ceremony",
         }
     }
+
+    /// The transcript hash of a ceremony.
+    pub fn transcript(&self) -> Option<[u8; 32]> {
+        match self {
+            Self::Development => None,
+            Self::Ceremony { transcript } => Some(*transcript),
+        }
+    }
+}
+
+/// What the header of a key file says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Description {
+    /// "proving" or "verification".
+    pub role: &'static str,
+    /// Which statement the key is for.
+    pub kind: StatementKind,
+    /// How the key was made.
+    pub origin: Origin,
+    /// The SHA-256 of the constraint matrices it was made for.
+    pub shape: [u8; 32],
+}
+
+impl Description {
+    /// Reads the header and nothing else.
+    pub fn read(bytes: &[u8]) -> Result<Self, Error> {
+        let header = Header::read(&mut Reader::new(bytes))?;
+        let Header { role, kind, origin, shape, .. } = header;
+        Ok(Self { role: role.name(), kind, origin, shape })
+    }
 }
 
 /// The SHA-256 of a key file.
@@ -208,33 +238,10 @@ impl VerifyingKey {
     }
 
     fn read(reader: &mut Reader, role: Role) -> Result<Self, Error> {
-        if reader.rest.get(..10) != Some(MAGIC) {
-            return Err(Error::NotAKey);
+        let Header { role: found, kind, origin, shape, inputs } = Header::read(reader)?;
+        if found != role {
+            return Err(Error::KeyRole { expected: role.name(), found: found.name() });
         }
-        reader.need(HEADER_BYTES)?;
-        reader.take(10)?;
-        let version = u16::from_le_bytes(reader.array()?);
-        if version != FORMAT_VERSION {
-            return Err(Error::KeyVersion { expected: FORMAT_VERSION, found: version });
-        }
-        let [found_role, kind, origin] = reader.array()?;
-        let found_role = match found_role {
-            0 => Role::Verification,
-            1 => Role::Proving,
-            _ => return Err(Error::NotAKey),
-        };
-        if found_role != role {
-            return Err(Error::KeyRole { expected: role.name(), found: found_role.name() });
-        }
-        let kind = *StatementKind::ALL.get(usize::from(kind)).ok_or(Error::NotAKey)?;
-        let transcript = reader.array()?;
-        let origin = match origin {
-            0 if transcript == [0; 32] => Origin::Development,
-            1 => Origin::Ceremony { transcript },
-            _ => return Err(Error::NotAKey),
-        };
-        let shape = reader.array()?;
-        let inputs = u32::from_le_bytes(reader.array()?) as usize;
         if inputs != kind.public_inputs().len() {
             let reason = "it has a wrong number of public inputs";
             return Err(Error::UnsafeKey { statement: kind.name(), reason });
@@ -248,6 +255,45 @@ impl VerifyingKey {
             gamma_abc_g1: (0..=inputs).map(|_| reader.point()).collect::<Result<_, _>>()?,
         };
         Ok(Self { kind, origin, shape, points })
+    }
+}
+
+/// The first bytes of a key file.
+struct Header {
+    role: Role,
+    kind: StatementKind,
+    origin: Origin,
+    shape: [u8; 32],
+    inputs: usize,
+}
+
+impl Header {
+    fn read(reader: &mut Reader) -> Result<Self, Error> {
+        if reader.rest.get(..MAGIC.len()) != Some(MAGIC) {
+            return Err(Error::NotAKey);
+        }
+        reader.need(HEADER_BYTES)?;
+        reader.take(MAGIC.len())?;
+        let version = u16::from_le_bytes(reader.array()?);
+        if version != FORMAT_VERSION {
+            return Err(Error::KeyVersion { expected: FORMAT_VERSION, found: version });
+        }
+        let [role, kind, origin] = reader.array()?;
+        let role = match role {
+            0 => Role::Verification,
+            1 => Role::Proving,
+            _ => return Err(Error::NotAKey),
+        };
+        let kind = *StatementKind::ALL.get(usize::from(kind)).ok_or(Error::NotAKey)?;
+        let transcript = reader.array()?;
+        let origin = match origin {
+            0 if transcript == [0; 32] => Origin::Development,
+            1 => Origin::Ceremony { transcript },
+            _ => return Err(Error::NotAKey),
+        };
+        let shape = reader.array()?;
+        let inputs = u32::from_le_bytes(reader.array()?) as usize;
+        Ok(Self { role, kind, origin, shape, inputs })
     }
 }
 
@@ -341,8 +387,8 @@ impl Coordinate for Fq {
     const BYTES: usize = 32;
 
     fn read(bytes: &[u8]) -> Self {
-        let limb = |i: usize| u64::from_le_bytes(std::array::from_fn(|j| bytes[8 * i + j]));
-        Fq::new_unchecked(BigInt([limb(0), limb(1), limb(2), limb(3)]))
+        let (limbs, _) = bytes[..32].as_chunks::<8>();
+        Fq::new_unchecked(BigInt(std::array::from_fn(|i| u64::from_le_bytes(limbs[i]))))
     }
 
     fn write(&self, bytes: &mut Vec<u8>) {
