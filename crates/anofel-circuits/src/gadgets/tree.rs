@@ -1,6 +1,7 @@
 //! Membership in a tree.
 
-use anofel_primitives::merkle::{Path, TreeKind};
+use anofel_primitives::merkle::{Path, TreeKind, ARITY};
+use anofel_primitives::Fr;
 
 use crate::gadgets::poseidon;
 use crate::system::{Lc, System};
@@ -10,12 +11,17 @@ use crate::system::{Lc, System};
 pub fn root(system: &mut System, kind: TreeKind, leaf: &Lc, path: &Path) -> Lc {
     assert_eq!(path.levels().len(), kind.depth(), "a path of another tree");
     let mut node = leaf.clone();
-    for level in path.levels() {
-        let children: Vec<Lc> = level.iter().map(|child| system.variable(*child)).collect();
-        enforce_one_of(system, &node, &children);
-        node = poseidon::hash(system, kind.domain(), &children);
+    for children in path.levels() {
+        node = parent(system, kind, &node, children);
     }
     node
+}
+
+/// The hash of eight children, of which the node is one.
+pub fn parent(system: &mut System, kind: TreeKind, node: &Lc, children: &[Fr; ARITY]) -> Lc {
+    let children = children.map(|child| system.variable(child));
+    enforce_one_of(system, node, &children);
+    poseidon::hash(system, kind.domain(), &children)
 }
 
 /// Π (child − node) = 0.
