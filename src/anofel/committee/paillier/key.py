@@ -171,7 +171,7 @@ def decode_key(data: bytes, *, insecure_toy: bool) -> PaillierKey:
     except (Malformed, InvalidCommittee) as error:
         raise KeyRefused(f"The Paillier key is refused: {error}") from error
     _check_modulus(key)
-    _check_verification_keys(key)
+    check_verification_keys(key)
     if key.origin is not Origin.DISTRIBUTED and not insecure_toy:
         raise KeyRefused("The Paillier key was made by an insecure dealer.")
     return key
@@ -228,7 +228,8 @@ def _check_modulus(key: PaillierKey) -> None:
         raise KeyRefused("θ is not a unit modulo the modulus.")
 
 
-def _check_verification_keys(key: PaillierKey) -> None:
+def check_verification_keys(key: PaillierKey) -> None:
+    """Make checks 7 to 9. Raises ``KeyRefused``."""
     keys, n, t = key.verification_keys, key.shape.num_members, key.shape.threshold
     if gcd(product(keys, key.square), key.modulus) != 1:
         raise KeyRefused("A verification key is not a unit.")

@@ -69,16 +69,26 @@ def deal_modular(
     return shares
 
 
-def open_modular(shares: Sequence[int], degree: int, modulus: int) -> int | None:
-    """Return f(0) from the shares of members 1 … n, or None if they do not lie on one polynomial."""
-    count = len(shares)
-    base = range(1, degree + 2)
-    inverse = invert(delta(count), modulus)
+class ModularOpening:
+    """Interpolation at 0 of a polynomial modulo ``modulus`` from the values of members 1 … n."""
 
-    def interpolate(at: int) -> int:
-        weights = lagrange(base, count, at)
-        return sum(weights[i] * shares[i - 1] for i in base) * inverse % modulus
+    def __init__(self, num_members: int, degree: int, modulus: int) -> None:
+        self._modulus = modulus
+        base, inverse = range(1, degree + 2), invert(delta(num_members), modulus)
 
-    if any(interpolate(j) != shares[j - 1] % modulus for j in range(degree + 2, count + 1)):
-        return None
-    return interpolate(0)
+        def weights(at: int) -> list[int]:
+            found = lagrange(base, num_members, at)
+            return [mpz(found[i] * inverse % modulus) for i in base]
+
+        self._secret = weights(0)
+        self._others = [(j, weights(j)) for j in range(degree + 2, num_members + 1)]
+
+    def open(self, values: Sequence[int]) -> int | None:
+        """Return f(0), or None if the values do not lie on one polynomial of the degree."""
+        for member, weights in self._others:
+            if self._combine(weights, values) != values[member - 1]:
+                return None
+        return self._combine(self._secret, values)
+
+    def _combine(self, weights: Sequence[int], values: Sequence[int]) -> int:
+        return sum(w * v for w, v in zip(weights, values, strict=False)) % self._modulus

@@ -1,0 +1,175 @@
+"""What a run knows: in public, and what one member keeps."""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field, fields
+
+from anofel.committee.context import CommitteeShape
+from anofel.committee.interface import KeyGenerationRun, RoundMessage
+from anofel.committee.paillier.keygen.sizes import Sizes
+from anofel.errors import InvalidInput
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far one member's computation is; ``seconds`` estimates the whole run."""
+
+    phase: str
+    done: int
+    total: int
+    seconds: float
+
+
+Report = Callable[[Progress], None]
+
+
+@dataclass
+class PublicState:
+    """Everything that follows from the posted messages; the same at everybody."""
+
+    phase: str = "hello"
+    opening: bool = False
+    """A committed phase takes two rounds; this is the second."""
+    round: int = 0
+    batch: int = 0
+    channel_keys: list[list[str]] = field(default_factory=list)
+    """Hex; row i holds member i's keys, one per other member."""
+    seed_commitments: list[str] = field(default_factory=list)
+    commitments: list[str] = field(default_factory=list)
+    sieved: list[int] = field(default_factory=list)
+    """The opened products x·r of the sieve, one per sample."""
+    survivors: list[tuple[int, int]] = field(default_factory=list)
+    """(candidate, N) after trial division."""
+    passed: list[tuple[int, int]] = field(default_factory=list)
+    """(candidate, N) after the first biprimality test."""
+    theta: int = 0
+    verification_keys: list[int] = field(default_factory=list)
+    generation: str = ""
+    transcript: str = ""
+    """Running hash over all rounds."""
+    fault: str = ""
+    """Why the run is being opened, once it is."""
+
+
+class Fault(Exception):  # noqa: N818 - caught inside this package only
+    """The run cannot go on. Without culprits, every seed must be opened to find them."""
+
+    def __init__(self, reason: str, culprits: Sequence[int] = ()) -> None:
+        super().__init__(reason)
+        self.culprits = tuple(culprits)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What is the same for a whole run at one member."""
+
+    run: KeyGenerationRun
+    sizes: Sizes
+    report: Report | None = None
+    seconds: float = 0.0
+
+    @property
+    def shape(self) -> CommitteeShape:
+        """Members and threshold."""
+        return self.run.shape
+
+    def progress(self, phase: str, done: int, total: int) -> None:
+        """Report now and then."""
+        if self.report and (done % 64 == 0 or done == total):
+            self.report(Progress(phase, done, total, self.seconds))
+
+
+@dataclass
+class SecretState:
+    """What one member keeps between two rounds (kept)."""
+
+    setting: Setting
+    member: int
+    seed: bytes = field(repr=False)
+    public: PublicState
+    stash: dict[str, str] = field(default_factory=dict, repr=False)
+    """Hex by name: sums of received private parts, and what was committed but not yet shown."""
+    history: list[tuple[RoundMessage, ...]] | None = field(default_factory=list, repr=False)
+    """All rounds so far, for judging; None after a resume (``observe`` judges from the board)."""
+    cache: dict[str, object] = field(default_factory=dict, repr=False)
+    """What can be computed again; not stored."""
+    count: bytes = field(default=b"", repr=False)
+    """The state of the count key's generation."""
+
+    @property
+    def run(self) -> KeyGenerationRun:
+        """The run it belongs to."""
+        return self.setting.run
+
+    @property
+    def round(self) -> int:
+        """The round whose messages ``advance`` needs next."""
+        return self.public.round
+
+    def __repr__(self) -> str:
+        return f"SecretState(member={self.member}, round={self.round}, <redacted>)"
+
+    def to_bytes(self) -> bytes:
+        """Return the secret bytes, for the key store only."""
+        run = self.run
+        return json.dumps(
+            {
+                "modulus_bits": self.setting.sizes.modulus_bits,
+                "genesis": run.genesis.hex(),
+                "run_id": run.run_id.hex(),
+                "shape": [run.shape.num_members, run.shape.threshold],
+                "members": [member.hex() for member in run.members],
+                "member": self.member,
+                "seed": self.seed.hex(),
+                "public": _to_json(asdict(self.public)),
+                "stash": self.stash,
+                "count": self.count.hex(),
+            }
+        ).encode()
+
+
+def read_state(data: bytes, make_setting: Callable[[KeyGenerationRun, int], Setting]) -> SecretState:
+    """Read a state that ``to_bytes`` wrote."""
+    try:
+        content = json.loads(data)
+        members, threshold = content["shape"]
+        run = KeyGenerationRun(
+            genesis=bytes.fromhex(content["genesis"]),
+            run_id=bytes.fromhex(content["run_id"]),
+            shape=CommitteeShape(num_members=members, threshold=threshold),
+            members=tuple(bytes.fromhex(member) for member in content["members"]),
+        )
+        values = _from_json(content["public"])
+        public = PublicState(**{f.name: values[f.name] for f in fields(PublicState)})
+        return SecretState(
+            setting=make_setting(run, content["modulus_bits"]),
+            member=content["member"],
+            seed=bytes.fromhex(content["seed"]),
+            public=public,
+            stash=content["stash"],
+            history=None,
+            count=bytes.fromhex(content["count"]),
+        )
+    except (ValueError, KeyError, TypeError) as error:
+        raise InvalidInput("The stored state is not one of a Paillier key generation.") from error
+
+
+def _to_json(value: object) -> object:
+    """Write integers in hex: JSON's decimal numbers are slow and limited at this size."""
+    if isinstance(value, bool | str):
+        return value
+    if isinstance(value, dict):
+        return {name: _to_json(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_to_json(item) for item in value]
+    return {"hex": f"{int(value):x}"}  # type: ignore[call-overload]
+
+
+def _from_json(value: object) -> object:
+    if isinstance(value, dict):
+        if set(value) == {"hex"}:
+            return int(value["hex"], 16)
+        return {name: _from_json(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_from_json(item) for item in value]
+    return value
