@@ -1,1 +1,5 @@
 //! The three statements of AnoFel as circuits, with their keys, prover and verifier.
+
+pub mod gadgets;
+pub mod statements;
+pub mod system;

@@ -140,7 +140,7 @@ class AgreedSet:
     def digest(self) -> bytes:
         """SHA-256 over every field; what share proofs bind."""
         where = self.iteration
-        state = hashlib.sha256(b"anofel/v1/committee/agreed-set")
+        state = hashlib.sha256(b"anofel/1/committee/agreed-set")
         for value in (where.genesis, where.task, where.scope, self.key_id, self.close_hash):
             state.update(value)
         state.update(self.set_digest + self.sum_digest)
@@ -154,7 +154,7 @@ def digest_of_set(nullifiers: Iterable[bytes]) -> bytes:
     ordered = sorted(nullifiers)
     if len(set(ordered)) != len(ordered):
         raise InvalidContext("A post stands in a set once.")
-    return hashlib.sha256(b"anofel/v1/committee/set" + b"".join(ordered)).digest()
+    return hashlib.sha256(b"anofel/1/committee/set" + b"".join(ordered)).digest()
 
 
 def _check_digests(**fields: bytes) -> None:
