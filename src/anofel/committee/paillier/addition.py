@@ -32,7 +32,7 @@ class CiphertextSum:
 
     def to_bytes(self) -> bytes:
         """Encode canonically."""
-        head = self.set_digest + self.num_posts.to_bytes(4, "big")
+        head = self.set_digest + self.num_posts.to_bytes(4, "little")
         return head + encode(self.residues, 2 * width(self.modulus_bits))
 
 
@@ -73,10 +73,10 @@ class CiphertextAccumulator:
 
 def read_sum(key: PaillierKey, iteration: IterationContext, limits: TaskLimits, data: Bytes) -> CiphertextSum:
     """Parse a sum that somebody else published. Raises ``PayloadRefused``."""
-    reader = Reader(data)
+    reader = Reader(bytes(data))
     try:
-        set_digest, num_posts = reader.take(DIGEST_LENGTH), reader.integer(4)
-        body = reader.take(Packing.of(limits, key.modulus_bits).count * 2 * width(key.modulus_bits))
+        set_digest, num_posts = reader.raw(DIGEST_LENGTH), reader.number(4)
+        body = reader.raw(Packing.of(limits, key.modulus_bits).count * 2 * width(key.modulus_bits))
         reader.end()
     except Malformed as error:
         raise PayloadRefused(f"The sum is malformed: {error}") from error

@@ -52,9 +52,9 @@ class DecryptionShare:
     @classmethod
     def from_bytes(cls, key: PaillierKey, count: int, data: Bytes) -> "DecryptionShare":
         """Decode; |z| is in range by its length."""
-        reader = Reader(data)
+        reader = Reader(bytes(data))
         values = reader.integers(2 * width(key.modulus_bits), count, key.square)
-        challenge, bits = reader.integer(CHALLENGE_BITS // 8), nonce_bits(key.share_bits)
+        challenge, bits = reader.number(CHALLENGE_BITS // 8), nonce_bits(key.share_bits)
         (z,) = reader.integers(width(bits), 1, 1 << bits)
         reader.end()
         return cls([mpz(value) for value in values], challenge, z)

@@ -33,7 +33,6 @@ from anofel.committee.paillier.parameters import (
 from anofel.committee.paillier.sharing import lagrange
 from anofel.committee.paillier.transcript import Transcript
 from anofel.committee.paillier.wire import Malformed, Reader, encode, width
-from anofel.errors import InvalidInput
 
 MAGIC: Final = b"anofel/v1/paillier/key\x00"
 DIGEST_BYTES: Final = 32
@@ -95,7 +94,7 @@ class PaillierKey:
     def key_id(self) -> bytes:
         """SHA-256 over what survives a change of shares."""
         hasher = hashlib.sha256(b"anofel/v1/paillier/key-id")
-        hasher.update(bytes([self.origin]) + self.modulus_bits.to_bytes(4, "big"))
+        hasher.update(bytes([self.origin]) + self.modulus_bits.to_bytes(4, "little"))
         hasher.update(encode([self.modulus], width(self.modulus_bits)) + self.count_key.public)
         return hasher.digest()
 
@@ -129,7 +128,7 @@ class PaillierKey:
         size = width(self.modulus_bits)
         numbers = (self.modulus_bits, 4), (self.origin, 1), (self.shape.num_members, 1)
         more = (self.shape.threshold, 1), (self.share_epoch, 4), (self.share_bits, 4)
-        head = b"".join(int(value).to_bytes(length, "big") for value, length in (*numbers, *more))
+        head = b"".join(int(value).to_bytes(length, "little") for value, length in (*numbers, *more))
         keys = encode(self.verification_keys, 2 * size)
         count = self.count_key.public + b"".join(self.count_key.verification_shares)
         return MAGIC + head + self.generation + encode([self.modulus, self.theta], size) + keys + count
@@ -179,21 +178,21 @@ def decode_key(data: bytes, *, insecure_toy: bool) -> PaillierKey:
 
 def _parse(data: bytes, *, insecure_toy: bool) -> PaillierKey:
     reader = Reader(data)
-    if reader.take(len(MAGIC)) != MAGIC:
+    if reader.raw(len(MAGIC)) != MAGIC:
         raise Malformed("it does not begin as a key.")
-    bits, origin, members = reader.integer(4), reader.integer(1), reader.integer(1)
-    threshold, epoch, share_bits = reader.integer(1), reader.integer(4), reader.integer(4)
+    bits, origin, members = reader.number(4), reader.number(1), reader.number(1)
+    threshold, epoch, share_bits = reader.number(1), reader.number(4), reader.number(4)
     check_modulus_bits(bits, insecure_toy=insecure_toy)
     shape = CommitteeShape(num_members=members, threshold=threshold)
     if origin not in (Origin.DISTRIBUTED, Origin.INSECURE_DEALER):
         raise Malformed("its origin is unknown.")
     if not bits < share_bits <= (2 + MAX_SHARE_GROWTH) * bits:
         raise Malformed(f"shares of {share_bits} bits are out of range.")
-    generation, size = reader.take(DIGEST_BYTES), width(bits)
+    generation, size = reader.raw(DIGEST_BYTES), width(bits)
     (modulus,) = reader.integers(size, 1, 1 << bits)
     (theta,) = reader.integers(size, 1, max(modulus, 1))
     keys = reader.integers(2 * size, members, max(modulus * modulus, 1))
-    points = [reader.take(POINT_LENGTH) for _ in range(members + 1)]
+    points = [reader.raw(POINT_LENGTH) for _ in range(members + 1)]
     reader.end()
     if modulus.bit_length() != bits:
         raise Malformed(f"its modulus has {modulus.bit_length()} bits instead of {bits}.")
@@ -257,7 +256,7 @@ def decode_share(key: PaillierKey, data: bytes) -> SecretPaillierShare:
     """Read a stored share and check it against the key. Raises ``ShareRefused``."""
     reader = Reader(data)
     try:
-        member, shares_id = reader.integer(1), reader.take(DIGEST_BYTES)
+        member, shares_id = reader.number(1), reader.raw(DIGEST_BYTES)
         if member not in key.shape.members:
             raise Malformed(f"Member {member} is not in the committee.")
         if shares_id != key.shares_id:
@@ -265,9 +264,9 @@ def decode_share(key: PaillierKey, data: bytes) -> SecretPaillierShare:
                 f"The stored share of member {member} belongs to other shares of the key.", [member]
             )
         (value,) = reader.integers(width(key.share_bits), 1, 1 << key.share_bits)
-        scalar = reader.take(SCALAR_LENGTH)
+        scalar = reader.raw(SCALAR_LENGTH)
         reader.end()
-    except InvalidInput as error:
+    except Malformed as error:
         raise ShareRefused(f"The stored share is malformed: {error}") from error
     expected = key.verification_keys[member - 1]
     if value == 0 or verification_key(key.modulus, key.shape.num_members, value) != expected:

@@ -49,7 +49,7 @@ class KnowledgeProof:
     def from_bytes(cls, data: bytes, modulus: int) -> "KnowledgeProof":
         """Decode; z and w are reduced modulo N."""
         reader = Reader(data)
-        challenge = reader.integer(CHALLENGE_BITS // 8)
+        challenge = reader.number(CHALLENGE_BITS // 8)
         z, w = reader.integers(width(modulus.bit_length()), 2, modulus)
         reader.end()
         return cls(challenge, z, w)

@@ -18,7 +18,7 @@ class Transcript:
         """Absorb one labelled item; integers are non-negative."""
         data = value if isinstance(value, bytes) else int_bytes(value)
         name = label.encode()
-        self._state.update(len(name).to_bytes(2, "big") + name + len(data).to_bytes(8, "big"))
+        self._state.update(len(name).to_bytes(2, "little") + name + len(data).to_bytes(8, "little"))
         self._state.update(data)
         return self
 
@@ -33,13 +33,13 @@ class Transcript:
 
     def challenge(self, label: str) -> int:
         """Return CHALLENGE_BITS bits."""
-        return int.from_bytes(self._squeeze(label, CHALLENGE_BITS // 8), "big")
+        return int.from_bytes(self._squeeze(label, CHALLENGE_BITS // 8), "little")
 
     def challenges(self, label: str, count: int) -> list[int]:
         """Return ``count`` non-zero challenges for folding a vector."""
         width = CHALLENGE_BITS // 8
         data = self._squeeze(label, width * count)
-        return [int.from_bytes(data[i : i + width], "big") or 1 for i in range(0, len(data), width)]
+        return [int.from_bytes(data[i : i + width], "little") or 1 for i in range(0, len(data), width)]
 
     def digest(self, label: str) -> bytes:
         """Return 32 bytes."""
@@ -48,12 +48,12 @@ class Transcript:
     def residue(self, label: str, modulus: int) -> int:
         """Return an element that is uniform modulo ``modulus`` up to 2^-128."""
         length = (modulus.bit_length() + 7) // 8 + 16
-        return int.from_bytes(self._squeeze(label, length), "big") % modulus
+        return int.from_bytes(self._squeeze(label, length), "little") % modulus
 
 
 def int_bytes(value: int) -> bytes:
     """Encode a non-negative integer in as few bytes as it needs."""
-    return int(value).to_bytes((int(value).bit_length() + 7) // 8, "big")
+    return int(value).to_bytes((int(value).bit_length() + 7) // 8, "little")
 
 
 def append_iteration(transcript: Transcript, where: IterationContext) -> None:

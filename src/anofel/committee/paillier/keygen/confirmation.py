@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Sequence
 
-from anofel.committee.count_key import CountKey
+from anofel.committee.count_key import CountKey, SecretCountShare
 from anofel.committee.errors import KeyRefused, ShareRefused, Undecodable
 from anofel.committee.paillier.arithmetic import mpz, power
 from anofel.committee.paillier.decryption import open_ciphertexts, partial_decrypt, verify_share
@@ -19,7 +19,6 @@ from anofel.committee.paillier.keygen.sizes import TEST_CIPHERTEXTS
 from anofel.committee.paillier.keygen.state import Fault, PublicState, SecretState, Setting
 from anofel.committee.paillier.randomness import SeededRandomness
 from anofel.committee.paillier.transcript import Transcript
-from anofel.committee.count_key import SecretCountShare
 
 NO_COUNT = bytes(32)
 

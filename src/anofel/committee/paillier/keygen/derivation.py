@@ -83,7 +83,7 @@ class KeyReshare:
 
     def _read(self, setting: Setting, data: bytes) -> tuple[int, int]:
         reader, (first, second) = Reader(data), self._sizes(setting)
-        values = reader.integer(first), reader.integer(second)
+        values = reader.number(first), reader.number(second)
         reader.end()
         return values
 
@@ -123,7 +123,7 @@ class KeyOpen(PublicOnly):
         for sender, part in enumerate(parts, 1):
             reader = Reader(part)
             try:
-                masked.append(reader.integer(width(sizes.masked_bits)))
+                masked.append(reader.number(width(sizes.masked_bits)))
                 keys += reader.integers(2 * width(sizes.modulus_bits), 1, modulus * modulus)
                 reader.end()
             except Malformed as error:

@@ -7,22 +7,22 @@ and every member's messages replayed, which finds whoever deviated, wherever.
 """
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from anofel.committee.errors import KeyGenerationFailed
 from anofel.committee.interface import RoundMessage
 from anofel.committee.paillier.keygen.biprimality import FinalTests, FirstTest, GcdOpen
-from anofel.committee.paillier.keygen.channel import channel_public, channel_secret, seal, unseal
 from anofel.committee.paillier.keygen.confirmation import Confirm, SelfTest
 from anofel.committee.paillier.keygen.derivation import KeyDeal, KeyOpen, KeyReshare
-from anofel.committee.paillier.keygen.hello import Hello, seed_commitment
-from anofel.committee.paillier.keygen.messages import Body, Kind, in_order, parse
+from anofel.committee.paillier.keygen.hello import Hello, sealing_key, seed_commitment
+from anofel.committee.paillier.keygen.messages import Body, Kind, SecretDraft, in_order, parse
 from anofel.committee.paillier.keygen.modulus import ModulusDeal, ModulusOpen
 from anofel.committee.paillier.keygen.phase import Phase
 from anofel.committee.paillier.keygen.sieve import SieveDeal, SieveOpen
 from anofel.committee.paillier.keygen.state import Fault, PublicState, SecretState, Setting
 from anofel.committee.paillier.randomness import SEED_BYTES, SeededRandomness
 from anofel.committee.paillier.wire import Malformed
+from anofel.committee.sealing import CannotOpen, SealingKey, binding, seal
 
 PHASES: dict[str, Phase] = {
     "hello": Hello(),
@@ -43,13 +43,13 @@ PHASES: dict[str, Phase] = {
 NONCE_BYTES = 32
 
 
-def first_body(state: SecretState) -> Body:
+def first_draft(state: SecretState) -> SecretDraft:
     """Return the message of round 0."""
     return _make(state)
 
 
-def advance(state: SecretState, messages: Sequence[RoundMessage]) -> Body | None:
-    """Absorb a round; return the next body, or None when the run is done. Changes ``state``.
+def advance(state: SecretState, messages: Sequence[RoundMessage]) -> SecretDraft | None:
+    """Absorb a round; return the next message, or None when the run is done. Changes ``state``.
 
     Raises ``KeyGenerationFailed``.
     """
@@ -64,10 +64,9 @@ def advance(state: SecretState, messages: Sequence[RoundMessage]) -> Body | None
     if public.phase == "done":
         return None
     if complaint is not None:
-        secret = channel_secret(state.seed, complaint)
-        return Body(Kind.COMPLAINT, bytes([complaint]) + secret)
+        return SecretDraft(Kind.COMPLAINT, bytes([complaint]) + sealing_key(state.seed).to_bytes())
     if public.phase == "opening":
-        return Body(Kind.OPENING, state.seed)
+        return SecretDraft(Kind.OPENING, state.seed)
     return _make(state)
 
 
@@ -127,45 +126,72 @@ def replay(
     rounds: Sequence[Sequence[RoundMessage]],
 ) -> list[int]:
     """Return the members whose messages are not those of their seed; none if chance failed the run."""
-    culprits = []
-    for member, body in enumerate(openings, 1):
-        committed = bytes.fromhex(public.seed_commitments[member - 1])
-        bound = len(body.public) == SEED_BYTES and not body.sealed and body.kind is Kind.OPENING
-        if not bound or seed_commitment(setting, member, body.public) != committed:
-            culprits.append(member)
-        elif not _follows_seed(setting, member, body.public, rounds):
-            culprits.append(member)
-    return culprits
+    seeds = {
+        member: body.public
+        for member, body in enumerate(openings, 1)
+        if body.kind is Kind.OPENING
+        and len(body.public) == SEED_BYTES
+        and not body.sealed
+        and seed_commitment(setting, member, body.public).hex() == public.seed_commitments[member - 1]
+    }
+    honest = {member for member in seeds if _follows_seed(setting, member, seeds, rounds)}
+    return [member for member in setting.shape.members if member not in honest]
 
 
 def _follows_seed(
-    setting: Setting, member: int, seed: bytes, rounds: Sequence[Sequence[RoundMessage]]
+    setting: Setting, member: int, seeds: Mapping[int, bytes], rounds: Sequence[Sequence[RoundMessage]]
 ) -> bool:
+    seed = seeds[member]
     state = SecretState(setting=setting, member=member, seed=seed, public=PublicState(), history=None)
-    body: Body | None = first_body(state)
+    draft: SecretDraft | None = first_draft(state)
     for messages in rounds[:-1]:
-        if body is None or body.to_bytes() != messages[member - 1].body:
+        (body,) = parse([messages[member - 1]], setting.shape.num_members)
+        if draft is None or not _same(setting, state.public, member, draft, body, seeds):
             return False
-        body = advance(state, messages)
+        draft = advance(state, messages)
     return True
 
 
-def _make(state: SecretState) -> Body:
+def _same(
+    setting: Setting,
+    public: PublicState,
+    sender: int,
+    draft: SecretDraft,
+    body: Body,
+    seeds: Mapping[int, bytes],
+) -> bool:
+    """Compare a posted message with the replayed one; sealed parts are opened with the receivers' seeds."""
+    if (draft.kind, draft.public, len(draft.private)) != (body.kind, body.public, len(body.sealed)):
+        return False
+    for receiver, part in enumerate(draft.private, 1):
+        if receiver == sender or receiver not in seeds:
+            continue
+        try:
+            if _unseal(setting, public, sealing_key(seeds[receiver]), sender, receiver, body) != part:
+                return False
+        except Malformed:
+            return False
+    return True
+
+
+def _make(state: SecretState) -> SecretDraft:
     public, phase = state.public, PHASES[state.public.phase]
     if public.opening:
-        return Body(Kind.ORDINARY, bytes.fromhex(state.stash.pop("pending")))
+        return SecretDraft(Kind.ORDINARY, bytes.fromhex(state.stash.pop("pending")))
     shown, private = phase.make(state)
     if phase.committed:
         nonce = SeededRandomness(state.seed, f"nonce/{public.round}").bits(8 * NONCE_BYTES)
-        pending = nonce.to_bytes(NONCE_BYTES, "big") + shown
+        pending = nonce.to_bytes(NONCE_BYTES, "little") + shown
         state.stash["pending"] = pending.hex()
         shown = _commitment(state.setting, public.round, state.member, pending)
-    return Body(Kind.ORDINARY, shown, _seal_all(state, private))
+    if private:
+        state.stash["self"] = private[state.member - 1].hex()
+    return SecretDraft(Kind.ORDINARY, shown, tuple(private))
 
 
 def _commitment(setting: Setting, number: int, member: int, pending: bytes) -> bytes:
     prefix = (
-        b"anofel/v1/paillier/commitment" + setting.run.run_id + number.to_bytes(4, "big") + bytes([member])
+        b"anofel/v1/paillier/commitment" + setting.run.run_id + number.to_bytes(4, "little") + bytes([member])
     )
     return hashlib.sha256(prefix + pending).digest()
 
@@ -179,28 +205,19 @@ def _opened(setting: Setting, public: PublicState, parts: Sequence[bytes]) -> li
     return [part[NONCE_BYTES:] for part in parts]
 
 
-def _seal_all(state: SecretState, private: Sequence[bytes]) -> tuple[bytes, ...]:
-    if not private:
-        return ()
+def sealed_body(state: SecretState, draft: SecretDraft) -> Body:
+    """Seal the private parts of a message to their receivers."""
     sealed = []
-    for receiver, part in enumerate(private, 1):
-        if receiver == state.member:
-            state.stash["self"] = part.hex()
-            sealed.append(b"")
-            continue
+    for receiver, part in enumerate(draft.private, 1):
+        key = bytes.fromhex(state.public.sealing_keys[receiver - 1])
         where = _where(state.setting, state.public.round, state.member, receiver)
-        peer = bytes.fromhex(state.public.channel_keys[receiver - 1][state.member - 1])
-        try:
-            sealed.append(seal(channel_secret(state.seed, receiver), peer, where, part))
-        except (
-            Malformed
-        ):  # a peer's unusable key: it gets nothing it could read, and is named when it complains
-            sealed.append(b"")
-    return tuple(sealed)
+        sealed.append(b"" if receiver == state.member else seal(key, part, where))
+    return Body(draft.kind, draft.public, tuple(sealed))
 
 
 def _where(setting: Setting, number: int, sender: int, receiver: int) -> bytes:
-    return setting.run.run_id + number.to_bytes(4, "big") + bytes([sender, receiver])
+    run = hashlib.sha256(b"anofel/v1/paillier/round" + setting.run.run_id + number.to_bytes(4, "little"))
+    return binding(run.digest(), sender, receiver)
 
 
 def _check_sealed(public: PublicState, bodies: Sequence[Body]) -> None:
@@ -231,8 +248,7 @@ def _receive(state: SecretState, bodies: Sequence[Body]) -> int | None:
             if sender == state.member:
                 part = bytes.fromhex(state.stash.pop("self"))
             else:
-                secret = channel_secret(state.seed, sender)
-                part = _unseal(setting, public, secret, sender, state.member, body)
+                part = _unseal(setting, public, sealing_key(state.seed), sender, state.member, body)
             phase.check_private(setting, public, sender, part)
         except Malformed:
             return sender
@@ -242,13 +258,12 @@ def _receive(state: SecretState, bodies: Sequence[Body]) -> int | None:
 
 
 def _unseal(
-    setting: Setting, public: PublicState, secret: bytes, sender: int, receiver: int, body: Body
+    setting: Setting, public: PublicState, key: SealingKey, sender: int, receiver: int, body: Body
 ) -> bytes:
-    if len(body.sealed) < receiver:
-        raise Malformed("The message has no sealed part for the receiver.")
-    peer = bytes.fromhex(public.channel_keys[sender - 1][receiver - 1])
-    where = _where(setting, public.round, sender, receiver)
-    return unseal(secret, peer, where, body.sealed[receiver - 1])
+    try:
+        return key.open(body.sealed[receiver - 1], _where(setting, public.round, sender, receiver))
+    except (CannotOpen, IndexError):
+        raise Malformed("The sealed part does not open.") from None
 
 
 def _judge_complaint(
@@ -261,16 +276,13 @@ def _judge_complaint(
     public = PublicState()
     for messages in rounds[:-2]:
         absorb(setting, public, messages, parse(messages, setting.shape.num_members))
-    keys = public.channel_keys
-    if (
-        not keys
-        or channel_public(secret).hex() != keys[plaintiff - 1][accused - 1]
-        or not _has_private(public)
-    ):
+    key = SealingKey.from_bytes(secret)
+    keys = public.sealing_keys
+    if not keys or key.public().hex() != keys[plaintiff - 1] or not _has_private(public):
         return plaintiff
     sent = parse(rounds[-2], setting.shape.num_members)[accused - 1]
     try:
-        part = _unseal(setting, public, secret, accused, plaintiff, sent)
+        part = _unseal(setting, public, key, accused, plaintiff, sent)
         PHASES[public.phase].check_private(setting, public, accused, part)
     except Malformed:
         return accused
@@ -284,7 +296,7 @@ def _extend_transcript(setting: Setting, public: PublicState, ordered: Sequence[
     else:
         run = setting.run
         hasher.update(run.genesis + run.run_id + bytes([run.shape.num_members, run.shape.threshold]))
-        hasher.update(setting.sizes.modulus_bits.to_bytes(4, "big") + b"".join(run.members))
+        hasher.update(setting.sizes.modulus_bits.to_bytes(4, "little") + b"".join(run.members))
     for message in ordered:
-        hasher.update(len(message.body).to_bytes(8, "big") + message.body)
+        hasher.update(len(message.body).to_bytes(8, "little") + message.body)
     public.transcript = hasher.hexdigest()

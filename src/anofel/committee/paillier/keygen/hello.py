@@ -1,11 +1,14 @@
-"""Round 0 - every member posts its channel keys and commits to the seed of the whole run."""
+"""Round 0 - every member posts a one-time sealing key and commits to the seed of the whole run."""
 
 import hashlib
 from collections.abc import Sequence
 
-from anofel.committee.paillier.keygen.channel import KEY_BYTES, channel_public, channel_secret
 from anofel.committee.paillier.keygen.phase import PublicOnly
 from anofel.committee.paillier.keygen.state import Fault, PublicState, SecretState, Setting
+from anofel.committee.paillier.randomness import SeededRandomness
+from anofel.committee.sealing import KEY_LENGTH, SealingKey, seal
+
+COMMITMENT_BYTES = 32
 
 
 def seed_commitment(setting: Setting, member: int, seed: bytes) -> bytes:
@@ -14,27 +17,35 @@ def seed_commitment(setting: Setting, member: int, seed: bytes) -> bytes:
     return hashlib.sha256(prefix + seed).digest()
 
 
+def sealing_key(seed: bytes) -> SealingKey:
+    """Return the one-time key to which others seal a member's private parts."""
+    bits = SeededRandomness(seed, "sealing").bits(8 * KEY_LENGTH)
+    return SealingKey.from_bytes(bits.to_bytes(KEY_LENGTH, "little"))
+
+
 class Hello(PublicOnly):
-    """Post channel keys and the commitment to the seed."""
+    """Post the sealing key and the commitment to the seed."""
 
     def make(self, state: SecretState) -> tuple[bytes, list[bytes]]:
-        """Derive one channel key per member from the seed."""
-        keys = [channel_public(channel_secret(state.seed, other)) for other in state.run.shape.members]
-        return seed_commitment(state.setting, state.member, state.seed) + b"".join(keys), []
+        """Derive the sealing key from the seed."""
+        commitment = seed_commitment(state.setting, state.member, state.seed)
+        return commitment + sealing_key(state.seed).public(), []
 
-    def publish(self, setting: Setting, public: PublicState, parts: Sequence[bytes]) -> str:
-        """Keep everybody's keys."""
-        expected = KEY_BYTES * (1 + setting.shape.num_members)
-        wrong = [i for i, part in enumerate(parts, 1) if len(part) != expected]
+    def publish(self, setting: Setting, public: PublicState, parts: Sequence[bytes]) -> str:  # noqa: ARG002
+        """Keep everybody's keys; one that nothing can be sealed to is refused at once."""
+        wrong = [i for i, part in enumerate(parts, 1) if not _usable(part)]
         if wrong:
-            raise Fault("A first message has the wrong length.", wrong)
-        rows = [[part[k : k + KEY_BYTES].hex() for k in range(0, expected, KEY_BYTES)] for part in parts]
-        public.seed_commitments = [row[0] for row in rows]
-        public.channel_keys = [row[1:] for row in rows]
-        if len(set(public.seed_commitments)) != len(rows):
-            raise Fault("Two members posted the same commitment.", _repeated(public.seed_commitments))
+            raise Fault("A first message has no usable key.", wrong)
+        public.seed_commitments = [part[:COMMITMENT_BYTES].hex() for part in parts]
+        public.sealing_keys = [part[COMMITMENT_BYTES:].hex() for part in parts]
         return "sieve-deal"
 
 
-def _repeated(values: Sequence[str]) -> list[int]:
-    return [i for i, value in enumerate(values, 1) if values.count(value) > 1]
+def _usable(part: bytes) -> bool:
+    if len(part) != COMMITMENT_BYTES + KEY_LENGTH:
+        return False
+    try:
+        seal(part[COMMITMENT_BYTES:], b"", b"")
+    except ValueError:  # a point of small order
+        return False
+    return True

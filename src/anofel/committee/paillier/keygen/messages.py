@@ -1,12 +1,13 @@
 """The body of a round's message: an ordinary one, a complaint, or an opened seed."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
 
 from anofel.committee.errors import KeyGenerationFailed
 from anofel.committee.interface import KeyGenerationRun, RoundMessage
-from anofel.committee.paillier.wire import Malformed, Reader, block
+from anofel.committee.paillier.wire import Malformed, Reader
+from anofel.committee.wire import Writer
 
 
 class Kind(IntEnum):
@@ -14,9 +15,18 @@ class Kind(IntEnum):
 
     ORDINARY = 0
     COMPLAINT = 1
-    """A sealed part was bad: its sender, and the key that opens the channel to everybody."""
+    """A sealed part was bad: its sender, and the one-time key that opens it to everybody."""
     OPENING = 2
     """The run failed in public: the seed, so that everybody can replay everybody."""
+
+
+@dataclass(frozen=True, slots=True)
+class SecretDraft:
+    """A message before its private parts are sealed (kept)."""
+
+    kind: Kind
+    public: bytes = b""
+    private: tuple[bytes, ...] = field(default=(), repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,15 +40,17 @@ class Body:
 
     def to_bytes(self) -> bytes:
         """Encode canonically."""
-        sealed = b"".join(block(part) for part in self.sealed)
-        return bytes([self.kind]) + block(self.public) + bytes([len(self.sealed)]) + sealed
+        writer = Writer().number(self.kind, 1).framed(self.public).number(len(self.sealed), 1)
+        for part in self.sealed:
+            writer.framed(part)
+        return writer.done()
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "Body":
         """Decode. Raises ``Malformed``."""
         reader = Reader(data)
-        kind, public = reader.integer(1), reader.block()
-        sealed = tuple(reader.block() for _ in range(reader.integer(1)))
+        kind, public = reader.number(1), reader.framed()
+        sealed = tuple(reader.framed() for _ in range(reader.number(1)))
         reader.end()
         if kind not in tuple(Kind):
             raise Malformed("The message has an unknown kind.")

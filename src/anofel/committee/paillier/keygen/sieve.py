@@ -116,7 +116,7 @@ def open_rows(opening: ModularOpening, columns: Sequence[Sequence[int]], what: s
 
 
 def refuse_public(parts: Sequence[bytes]) -> None:
-    """A phase of private parts has no public part."""
+    """Refuse public parts in a phase of private parts."""
     wrong = [sender for sender, part in enumerate(parts, 1) if part]
     if wrong:
         raise Fault("A message has a public part that its round does not have.", wrong)

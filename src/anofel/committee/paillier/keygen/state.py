@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, fields
+from typing import Any, SupportsInt
 
 from anofel.committee.context import CommitteeShape
 from anofel.committee.interface import KeyGenerationRun, RoundMessage
@@ -32,8 +33,8 @@ class PublicState:
     """A committed phase takes two rounds; this is the second."""
     round: int = 0
     batch: int = 0
-    channel_keys: list[list[str]] = field(default_factory=list)
-    """Hex; row i holds member i's keys, one per other member."""
+    sealing_keys: list[str] = field(default_factory=list)
+    """Every member's one-time key for this run, in hex."""
     seed_commitments: list[str] = field(default_factory=list)
     commitments: list[str] = field(default_factory=list)
     sieved: list[int] = field(default_factory=list)
@@ -51,7 +52,7 @@ class PublicState:
     """Why the run is being opened, once it is."""
 
 
-class Fault(Exception):  # noqa: N818 - caught inside this package only
+class Fault(Exception):
     """The run cannot go on. Without culprits, every seed must be opened to find them."""
 
     def __init__(self, reason: str, culprits: Sequence[int] = ()) -> None:
@@ -139,8 +140,7 @@ def read_state(data: bytes, make_setting: Callable[[KeyGenerationRun, int], Sett
             shape=CommitteeShape(num_members=members, threshold=threshold),
             members=tuple(bytes.fromhex(member) for member in content["members"]),
         )
-        values = _from_json(content["public"])
-        public = PublicState(**{f.name: values[f.name] for f in fields(PublicState)})
+        public = PublicState(**{f.name: _from_json(content["public"][f.name]) for f in fields(PublicState)})
         return SecretState(
             setting=make_setting(run, content["modulus_bits"]),
             member=content["member"],
@@ -154,7 +154,7 @@ def read_state(data: bytes, make_setting: Callable[[KeyGenerationRun, int], Sett
         raise InvalidInput("The stored state is not one of a Paillier key generation.") from error
 
 
-def _to_json(value: object) -> object:
+def _to_json(value: Any) -> Any:
     """Write integers in hex: JSON's decimal numbers are slow and limited at this size."""
     if isinstance(value, bool | str):
         return value
@@ -162,10 +162,11 @@ def _to_json(value: object) -> object:
         return {name: _to_json(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
         return [_to_json(item) for item in value]
-    return {"hex": f"{int(value):x}"}  # type: ignore[call-overload]
+    assert isinstance(value, SupportsInt)  # nothing else stands in a public state
+    return {"hex": f"{int(value):x}"}
 
 
-def _from_json(value: object) -> object:
+def _from_json(value: Any) -> Any:
     if isinstance(value, dict):
         if set(value) == {"hex"}:
             return int(value["hex"], 16)
