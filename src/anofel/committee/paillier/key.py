@@ -10,6 +10,8 @@ from enum import IntEnum
 from functools import cached_property, lru_cache
 from typing import Final
 
+from anofel._core import committee as core
+from anofel.committee import count_key
 from anofel.committee.context import CommitteeShape
 from anofel.committee.count_key import POINT_LENGTH, SCALAR_LENGTH, CountKey, SecretCountShare
 from anofel.committee.errors import InvalidCommittee, KeyRefused, ShareRefused
@@ -33,9 +35,14 @@ from anofel.committee.paillier.parameters import (
 from anofel.committee.paillier.sharing import lagrange
 from anofel.committee.paillier.transcript import Transcript
 from anofel.committee.paillier.wire import Malformed, Reader, encode, width
+from anofel.committee.refusal import refusing
 
 MAGIC: Final = b"anofel/v1/paillier/key\x00"
 DIGEST_BYTES: Final = 32
+
+
+COUNT_KEYS: Final = 1
+"""Of the keys on ristretto255 a Paillier committee has one, for the count."""
 
 
 class Origin(IntEnum):
@@ -130,7 +137,7 @@ class PaillierKey:
         more = (self.shape.threshold, 1), (self.share_epoch, 4), (self.share_bits, 4)
         head = b"".join(int(value).to_bytes(length, "little") for value, length in (*numbers, *more))
         keys = encode(self.verification_keys, 2 * size)
-        count = self.count_key.public + b"".join(self.count_key.verification_shares)
+        count = _count_bytes(self.count_key)
         return MAGIC + head + self.generation + encode([self.modulus, self.theta], size) + keys + count
 
 
@@ -192,7 +199,7 @@ def _parse(data: bytes, *, insecure_toy: bool) -> PaillierKey:
     (modulus,) = reader.integers(size, 1, 1 << bits)
     (theta,) = reader.integers(size, 1, max(modulus, 1))
     keys = reader.integers(2 * size, members, max(modulus * modulus, 1))
-    points = [reader.raw(POINT_LENGTH) for _ in range(members + 1)]
+    count_keys = read_count_keys(shape, reader.raw(POINT_LENGTH * (members + 1)))
     reader.end()
     if modulus.bit_length() != bits:
         raise Malformed(f"its modulus has {modulus.bit_length()} bits instead of {bits}.")
@@ -205,8 +212,23 @@ def _parse(data: bytes, *, insecure_toy: bool) -> PaillierKey:
         share_epoch=epoch,
         origin=Origin(origin),
         generation=generation,
-        count_key=CountKey(shape=shape, public=points[0], verification_shares=tuple(points[1:])),
+        count_key=count_key.from_keys(shape, count_keys, 0),
     )
+
+
+def _count_bytes(key: CountKey) -> bytes:
+    return key.public + b"".join(key.verification_shares)
+
+
+def read_count_keys(shape: CommitteeShape, data: bytes) -> core.Keys:
+    """Parse and validate the count key. Raises ``KeyRefused``."""
+    with refusing(KeyRefused):
+        return core.Keys.read(core.Shape(COUNT_KEYS, shape.num_members, shape.threshold), data)
+
+
+def count_keys_of(key: CountKey) -> core.Keys:
+    """Return a count key as the core's keys."""
+    return read_count_keys(key.shape, _count_bytes(key))
 
 
 def check_modulus_value(modulus: int) -> None:
@@ -273,6 +295,8 @@ def decode_share(key: PaillierKey, data: bytes) -> SecretPaillierShare:
         raise ShareRefused(
             f"The stored share of member {member} does not fit its verification key.", [member]
         )
+    with refusing(ShareRefused):
+        core.Secrets.read(count_keys_of(key.count_key), member, scalar)
     count = SecretCountShare(member=member, scalar=scalar)
     return SecretPaillierShare(
         member=member, shares_id=shares_id, value=value, share_bits=key.share_bits, count_share=count

@@ -19,6 +19,9 @@ from anofel.committee.paillier import addition, decryption, encryption
 from anofel.committee.paillier.addition import CiphertextAccumulator, CiphertextSum
 from anofel.committee.paillier.encryption import CheckedCiphertexts, SecretPreparation
 from anofel.committee.paillier.key import PaillierKey, SecretPaillierShare, decode_key, decode_share
+from anofel.committee.paillier.handover import PaillierResharing
+from anofel.committee.paillier.keygen.generation import PaillierKeyGeneration
+from anofel.committee.paillier.keygen.state import Report
 from anofel.committee.paillier.parameters import (
     DEFAULT_MODULUS_BITS,
     check_modulus_bits,
@@ -49,6 +52,14 @@ class PaillierScheme:
     def payload_bytes(self, key: CommitteeKey, limits: TaskLimits) -> int:
         """Return the exact length of every payload."""
         return encryption.payload_bytes(_ours(key), limits)
+
+    def key_generation(self, report: Report | None = None) -> PaillierKeyGeneration:
+        """Return dealerless key generation; ``report`` is told the estimated time and the progress."""
+        return PaillierKeyGeneration(self.modulus_bits, report)
+
+    def resharing(self) -> PaillierResharing:
+        """Return refresh and change of members."""
+        return PaillierResharing(insecure_toy=self.insecure_toy)
 
     def read_key(self, data: bytes) -> PaillierKey:
         """Parse and validate a key. Raises ``KeyRefused``."""

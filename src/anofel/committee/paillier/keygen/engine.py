@@ -10,18 +10,18 @@ import hashlib
 from collections.abc import Mapping, Sequence
 
 from anofel.committee.errors import KeyGenerationFailed
-from anofel.committee.interface import RoundMessage
 from anofel.committee.paillier.keygen.biprimality import FinalTests, FirstTest, GcdOpen
 from anofel.committee.paillier.keygen.confirmation import Confirm, SelfTest
 from anofel.committee.paillier.keygen.derivation import KeyDeal, KeyOpen, KeyReshare
 from anofel.committee.paillier.keygen.hello import Hello, sealing_key, seed_commitment
-from anofel.committee.paillier.keygen.messages import Body, Kind, SecretDraft, in_order, parse
+from anofel.committee.paillier.keygen.messages import Body, Kind, SecretDraft, parse
 from anofel.committee.paillier.keygen.modulus import ModulusDeal, ModulusOpen
 from anofel.committee.paillier.keygen.phase import Phase
 from anofel.committee.paillier.keygen.sieve import SieveDeal, SieveOpen
 from anofel.committee.paillier.keygen.state import Fault, PublicState, SecretState, Setting
 from anofel.committee.paillier.randomness import SEED_BYTES, SeededRandomness
 from anofel.committee.paillier.wire import Malformed
+from anofel.committee.ristretto.run import write_run
 from anofel.committee.sealing import CannotOpen, SealingKey, binding, seal
 
 PHASES: dict[str, Phase] = {
@@ -48,18 +48,18 @@ def first_draft(state: SecretState) -> SecretDraft:
     return _make(state)
 
 
-def advance(state: SecretState, messages: Sequence[RoundMessage]) -> SecretDraft | None:
-    """Absorb a round; return the next message, or None when the run is done. Changes ``state``.
+def advance(state: SecretState, sent: Sequence[bytes]) -> SecretDraft | None:
+    """Absorb a round, given by member; return the next message, or None when the run is done.
 
+    Changes ``state``.
     Raises ``KeyGenerationFailed``.
     """
     public, setting = state.public, state.setting
-    ordered = in_order(setting.run, public.round, messages)
-    bodies = parse(ordered, setting.shape.num_members)
-    rounds = None if state.history is None else [*state.history, tuple(ordered)]
+    bodies = parse(sent, setting.shape.num_members)
+    rounds = None if state.history is None else [*state.history, tuple(sent)]
     judge(setting, public, bodies, rounds)
     complaint = _receive(state, bodies)
-    absorb(setting, public, ordered, bodies)
+    absorb(setting, public, sent, bodies)
     state.history = rounds
     if public.phase == "done":
         return None
@@ -70,11 +70,9 @@ def advance(state: SecretState, messages: Sequence[RoundMessage]) -> SecretDraft
     return _make(state)
 
 
-def absorb(
-    setting: Setting, public: PublicState, ordered: Sequence[RoundMessage], bodies: Sequence[Body]
-) -> None:
+def absorb(setting: Setting, public: PublicState, sent: Sequence[bytes], bodies: Sequence[Body]) -> None:
     """Learn what everybody learns from a round of ordinary messages."""
-    _extend_transcript(setting, public, ordered)
+    _extend_transcript(setting, public, sent)
     phase, parts = PHASES[public.phase], [body.public for body in bodies]
     _check_sealed(public, bodies)
     public.round += 1
@@ -99,7 +97,7 @@ def judge(
     setting: Setting,
     public: PublicState,
     bodies: Sequence[Body],
-    rounds: Sequence[Sequence[RoundMessage]] | None,
+    rounds: Sequence[Sequence[bytes]] | None,
 ) -> None:
     """Raise ``KeyGenerationFailed`` if a round holds complaints or opened seeds."""
     complaints = {i: body for i, body in enumerate(bodies, 1) if body.kind is Kind.COMPLAINT}
@@ -123,7 +121,7 @@ def replay(
     setting: Setting,
     public: PublicState,
     openings: Sequence[Body],
-    rounds: Sequence[Sequence[RoundMessage]],
+    rounds: Sequence[Sequence[bytes]],
 ) -> list[int]:
     """Return the members whose messages are not those of their seed; none if chance failed the run."""
     seeds = {
@@ -139,16 +137,16 @@ def replay(
 
 
 def _follows_seed(
-    setting: Setting, member: int, seeds: Mapping[int, bytes], rounds: Sequence[Sequence[RoundMessage]]
+    setting: Setting, member: int, seeds: Mapping[int, bytes], rounds: Sequence[Sequence[bytes]]
 ) -> bool:
     seed = seeds[member]
     state = SecretState(setting=setting, member=member, seed=seed, public=PublicState(), history=None)
     draft: SecretDraft | None = first_draft(state)
-    for messages in rounds[:-1]:
-        (body,) = parse([messages[member - 1]], setting.shape.num_members)
+    for sent in rounds[:-1]:
+        body = parse(sent, setting.shape.num_members)[member - 1]
         if draft is None or not _same(setting, state.public, member, draft, body, seeds):
             return False
-        draft = advance(state, messages)
+        draft = advance(state, sent)
     return True
 
 
@@ -267,15 +265,15 @@ def _unseal(
 
 
 def _judge_complaint(
-    setting: Setting, plaintiff: int, body: Body, rounds: Sequence[Sequence[RoundMessage]]
+    setting: Setting, plaintiff: int, body: Body, rounds: Sequence[Sequence[bytes]]
 ) -> int:
     """Return who is wrong: the accused if the opened channel shows a bad part, else the plaintiff."""
     accused, secret = body.public[0] if body.public else 0, body.public[1:]
     if accused not in setting.shape.members or accused == plaintiff or len(secret) != 32:
         return plaintiff
     public = PublicState()
-    for messages in rounds[:-2]:
-        absorb(setting, public, messages, parse(messages, setting.shape.num_members))
+    for earlier in rounds[:-2]:
+        absorb(setting, public, earlier, parse(earlier, setting.shape.num_members))
     key = SealingKey.from_bytes(secret)
     keys = public.sealing_keys
     if not keys or key.public().hex() != keys[plaintiff - 1] or not _has_private(public):
@@ -289,14 +287,12 @@ def _judge_complaint(
     return plaintiff
 
 
-def _extend_transcript(setting: Setting, public: PublicState, ordered: Sequence[RoundMessage]) -> None:
+def _extend_transcript(setting: Setting, public: PublicState, sent: Sequence[bytes]) -> None:
     hasher = hashlib.sha256(b"anofel/v1/paillier/transcript")
     if public.transcript:
         hasher.update(bytes.fromhex(public.transcript))
     else:
-        run = setting.run
-        hasher.update(run.genesis + run.run_id + bytes([run.shape.num_members, run.shape.threshold]))
-        hasher.update(setting.sizes.modulus_bits.to_bytes(4, "little") + b"".join(run.members))
-    for message in ordered:
-        hasher.update(len(message.body).to_bytes(8, "little") + message.body)
+        hasher.update(setting.sizes.modulus_bits.to_bytes(4, "little") + write_run(setting.run))
+    for body in sent:
+        hasher.update(len(body).to_bytes(8, "little") + body)
     public.transcript = hasher.hexdigest()

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 
 from anofel.committee.errors import KeyGenerationFailed
-from anofel.committee.interface import KeyGenerationRun, RoundMessage
 from anofel.committee.paillier.wire import Malformed, Reader
 from anofel.committee.wire import Writer
 
@@ -57,36 +56,18 @@ class Body:
         return cls(Kind(kind), public, sealed)
 
 
-def in_order(run: KeyGenerationRun, number: int, messages: Sequence[RoundMessage]) -> list[RoundMessage]:
-    """Return the messages of one round by member. Raises ``KeyGenerationFailed`` with the senders.
-
-    Foreign, stale, duplicate and missing messages are refused.
-    """
-    wrong = [m.sender for m in messages if m.run_id != run.run_id or m.round != number]
-    if wrong:
-        raise KeyGenerationFailed(f"A message of another run or round was given for round {number}.", wrong)
-    foreign = [m.sender for m in messages if m.sender not in run.shape.members]
-    if foreign:
-        raise KeyGenerationFailed("A message comes from outside the committee.", foreign)
-    senders = [m.sender for m in messages]
-    twice = [sender for sender in senders if senders.count(sender) > 1]
-    if twice:
-        raise KeyGenerationFailed(f"A member sent two messages in round {number}.", twice)
-    missing = [member for member in run.shape.members if member not in senders]
-    if missing:
-        raise KeyGenerationFailed(f"Messages of round {number} are missing.", missing)
-    return sorted(messages, key=lambda message: message.sender)
-
-
-def parse(messages: Sequence[RoundMessage], num_members: int) -> list[Body]:
-    """Parse one round. Raises ``KeyGenerationFailed`` with the senders of malformed bodies."""
-    bodies = []
-    for message in messages:
+def parse(sent: Sequence[bytes], num_members: int) -> list[Body]:
+    """Parse one round, given by member. Raises ``KeyGenerationFailed`` with the senders of malformed bodies."""
+    bodies, wrong = [], []
+    for sender, data in enumerate(sent, 1):
         try:
-            body = Body.from_bytes(message.body)
-            if len(body.sealed) not in (0, num_members):
-                raise Malformed("The message has the wrong number of sealed parts.")
-        except Malformed as error:
-            raise KeyGenerationFailed(f"A message is malformed: {error}", [message.sender]) from error
+            body = Body.from_bytes(data)
+        except Malformed:
+            wrong.append(sender)
+            continue
+        if len(body.sealed) not in (0, num_members):
+            wrong.append(sender)
         bodies.append(body)
+    if wrong:
+        raise KeyGenerationFailed("A message is malformed.", wrong)
     return bodies

@@ -26,11 +26,6 @@ from anofel.committee.paillier.transcript import Transcript
 from anofel.committee.paillier.wire import decode, encode, width
 
 
-def num_candidates(setting: Setting, public: PublicState) -> int:
-    """Return how many candidates the sieve's good samples allow."""
-    return min(setting.sizes.batch, *(len(good) // 2 for good in good_samples(setting, public)))
-
-
 def own_parts(state: SecretState) -> list[tuple[int, int]]:
     """Return this member's (p_i, q_i) for every candidate of the batch."""
     held = state.cache.get("parts")
@@ -41,7 +36,7 @@ def own_parts(state: SecretState) -> list[tuple[int, int]]:
     good = good_samples(state.setting, state.public)
     by_prime = list(zip(sizes.sieve_primes, sizes.crt_basis, good, strict=True))
     found = []
-    for c in range(num_candidates(state.setting, state.public)):
+    for c in range(state.public.num_candidates):
         pair = []
         for which, name in enumerate("pq"):
             picked = (residues[g[2 * c + which]] % prime * e for prime, e, g in by_prime)
@@ -96,7 +91,7 @@ class ModulusDeal:
 
     def _read(self, setting: Setting, public: PublicState, data: bytes) -> list[int]:
         field = setting.sizes.field
-        return decode(data, width(field.bit_length()), 3 * num_candidates(setting, public), field)
+        return decode(data, width(field.bit_length()), 3 * public.num_candidates, field)
 
     def check_private(self, setting: Setting, public: PublicState, sender: int, data: bytes) -> None:  # noqa: ARG002
         """Every value is reduced modulo the field."""
@@ -125,7 +120,7 @@ class ModulusOpen(PublicOnly):
 
     def publish(self, setting: Setting, public: PublicState, parts: Sequence[bytes]) -> str:
         """Interpolate, check length and residue, divide by small primes."""
-        sizes, count = setting.sizes, num_candidates(setting, public)
+        sizes, count = setting.sizes, public.num_candidates
         columns = [read_values(part, count, sizes.field, sender) for sender, part in enumerate(parts, 1)]
         opening = ModularOpening(setting.shape.num_members, sizes.product_degree, sizes.field)
         moduli = open_rows(opening, columns, "modulus")

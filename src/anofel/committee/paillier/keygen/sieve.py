@@ -7,6 +7,7 @@ x_i are additive shares of a residue that sieving would accept; r hides everythi
 
 from collections.abc import Sequence
 
+from anofel.committee.paillier.arithmetic import mpz
 from anofel.committee.paillier.keygen.phase import PublicOnly
 from anofel.committee.paillier.keygen.state import Fault, PublicState, SecretState, Setting
 from anofel.committee.paillier.randomness import SeededRandomness
@@ -17,12 +18,13 @@ from anofel.committee.paillier.wire import Malformed, decode, encode, width
 def own_residues(state: SecretState, batch: int) -> list[int]:
     """Return this member's x_i of every sample."""
     modulus = state.setting.sizes.sieve_modulus
-    return [_source(state, batch, k).below(modulus) for k in range(state.setting.sizes.samples)]
+    return [mpz(_source(state, batch, k).below(modulus)) for k in range(state.setting.sizes.samples)]
 
 
 def good_samples(setting: Setting, public: PublicState) -> list[list[int]]:
     """Return for every sieve prime the samples that are units modulo it, in order."""
-    return [[k for k, y in enumerate(public.sieved) if y % prime] for prime in setting.sizes.sieve_primes]
+    opened = [mpz(y) for y in public.sieved]
+    return [[k for k, y in enumerate(opened) if y % prime] for prime in setting.sizes.sieve_primes]
 
 
 def _source(state: SecretState, batch: int, sample: int) -> SeededRandomness:
@@ -94,6 +96,7 @@ class SieveOpen(PublicOnly):
         ]
         opening = ModularOpening(setting.shape.num_members, sizes.product_degree, sizes.sieve_modulus)
         public.sieved = open_rows(opening, columns, "sieve")
+        public.num_candidates = min(sizes.batch, *(len(good) // 2 for good in good_samples(setting, public)))
         return "modulus-deal"
 
 

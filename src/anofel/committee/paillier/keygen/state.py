@@ -2,13 +2,15 @@
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, SupportsInt
 
 from anofel.committee.context import CommitteeShape
+from anofel.committee.errors import KeyGenerationFailed
 from anofel.committee.interface import KeyGenerationRun, RoundMessage
 from anofel.committee.paillier.keygen.sizes import Sizes
-from anofel.errors import InvalidInput
+from anofel.committee.ristretto.run import read_run, write_run
+from anofel.committee.wire import Reader, Writer
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,8 @@ class PublicState:
     commitments: list[str] = field(default_factory=list)
     sieved: list[int] = field(default_factory=list)
     """The opened products x·r of the sieve, one per sample."""
+    num_candidates: int = 0
+    """How many candidates the sieve's good samples allow."""
     survivors: list[tuple[int, int]] = field(default_factory=list)
     """(candidate, N) after trial division."""
     passed: list[tuple[int, int]] = field(default_factory=list)
@@ -90,8 +94,10 @@ class SecretState:
     public: PublicState
     stash: dict[str, str] = field(default_factory=dict, repr=False)
     """Hex by name: sums of received private parts, and what was committed but not yet shown."""
-    history: list[tuple[RoundMessage, ...]] | None = field(default_factory=list, repr=False)
+    history: list[tuple[bytes, ...]] | None = field(default_factory=list, repr=False)
     """All rounds so far, for judging; None after a resume (``observe`` judges from the board)."""
+    body: bytes = field(default=b"", repr=False)
+    """What this member sends in ``round``; kept, so that it can be sent again."""
     cache: dict[str, object] = field(default_factory=dict, repr=False)
     """What can be computed again; not stored."""
     count: bytes = field(default=b"", repr=False)
@@ -107,51 +113,52 @@ class SecretState:
         """The round whose messages ``advance`` needs next."""
         return self.public.round
 
+    @property
+    def message(self) -> RoundMessage:
+        """The message of ``round``."""
+        return RoundMessage(run_id=self.run.run_id, round=self.round, sender=self.member, body=self.body)
+
+    def copy(self) -> "SecretState":
+        """Return a state that can change without changing this one."""
+        history = None if self.history is None else list(self.history)
+        return replace(self, public=replace(self.public), stash=dict(self.stash), history=history)
+
     def __repr__(self) -> str:
         return f"SecretState(member={self.member}, round={self.round}, <redacted>)"
 
     def to_bytes(self) -> bytes:
         """Return the secret bytes, for the key store only."""
-        run = self.run
-        return json.dumps(
-            {
-                "modulus_bits": self.setting.sizes.modulus_bits,
-                "genesis": run.genesis.hex(),
-                "run_id": run.run_id.hex(),
-                "shape": [run.shape.num_members, run.shape.threshold],
-                "members": [member.hex() for member in run.members],
-                "member": self.member,
-                "seed": self.seed.hex(),
-                "public": _to_json(asdict(self.public)),
-                "stash": self.stash,
-                "count": self.count.hex(),
-            }
-        ).encode()
+        content = {
+            "public": _to_json(asdict(self.public)),
+            "stash": self.stash,
+            "seed": self.seed.hex(),
+            "count": self.count.hex(),
+            "body": self.body.hex(),
+        }
+        writer = Writer().raw(write_run(self.run)).number(self.setting.sizes.modulus_bits, 4)
+        return writer.number(self.member, 2).framed(json.dumps(content).encode()).done()
 
 
 def read_state(data: bytes, make_setting: Callable[[KeyGenerationRun, int], Setting]) -> SecretState:
-    """Read a state that ``to_bytes`` wrote."""
+    """Read a state that ``to_bytes`` wrote. Raises ``KeyGenerationFailed`` if it is damaged."""
+    reader = Reader(data)
     try:
-        content = json.loads(data)
-        members, threshold = content["shape"]
-        run = KeyGenerationRun(
-            genesis=bytes.fromhex(content["genesis"]),
-            run_id=bytes.fromhex(content["run_id"]),
-            shape=CommitteeShape(num_members=members, threshold=threshold),
-            members=tuple(bytes.fromhex(member) for member in content["members"]),
-        )
+        run, modulus_bits, member = read_run(reader), reader.number(4), reader.number(2)
+        content = json.loads(reader.framed())
+        reader.end()
         public = PublicState(**{f.name: _from_json(content["public"][f.name]) for f in fields(PublicState)})
         return SecretState(
-            setting=make_setting(run, content["modulus_bits"]),
-            member=content["member"],
+            setting=make_setting(run, modulus_bits),
+            member=member,
             seed=bytes.fromhex(content["seed"]),
             public=public,
             stash=content["stash"],
             history=None,
+            body=bytes.fromhex(content["body"]),
             count=bytes.fromhex(content["count"]),
         )
     except (ValueError, KeyError, TypeError) as error:
-        raise InvalidInput("The stored state is not one of a Paillier key generation.") from error
+        raise KeyGenerationFailed("The stored state is damaged.") from error
 
 
 def _to_json(value: Any) -> Any:
