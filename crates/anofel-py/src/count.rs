@@ -13,6 +13,13 @@ pub mod count {
 
     use crate::committee::{digest, refuse};
 
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        // Python finds a submodule of an extension module only here.
+        let modules = module.py().import("sys")?.getattr("modules")?;
+        modules.set_item("anofel._core.count", module)
+    }
+
     /// Key id, count key, and accepted types or None for any.
     type CommitteeLine = (Vec<u8>, Vec<u8>, Option<Vec<u32>>);
 
@@ -139,9 +146,9 @@ pub mod count {
         py: Python<'_>,
         tally: &[u8],
         shares: Vec<(u16, Vec<u8>)>,
-        max: u32,
+        largest: u32,
     ) -> PyResult<u32> {
         let tally = counting::Tally::from_bytes(tally).map_err(refuse)?;
-        py.detach(|| counting::combine_count(&tally, &shares, max)).map_err(refuse)
+        py.detach(|| counting::combine_count(&tally, &shares, largest)).map_err(refuse)
     }
 }

@@ -96,9 +96,17 @@ class ShareRefused(_WithCulprits):
 
 
 class KeyGenerationFailed(_WithCulprits):
-    """A run of key generation ended without a key; ``culprits`` names who broke it."""
+    """A run of key generation ended without a key; ``culprits`` names who broke it.
+
+    In a resharing ``culprits`` are numbers in the new committee, and ``dealers`` names those who
+    broke it by their numbers in the old one.
+    """
 
     code = "key-generation-failed"
+
+    def __init__(self, message: str, culprits: Iterable[int] = (), dealers: Iterable[int] = ()) -> None:
+        super().__init__(message, culprits)
+        self.dealers: tuple[int, ...] = tuple(sorted(set(dealers)))
 
 
 class NotAgreed(AnofelError):

@@ -154,6 +154,11 @@ class SecretRoundState(Protocol):
         """The round whose messages ``advance`` needs next."""
         ...
 
+    @property
+    def message(self) -> RoundMessage:
+        """The own message of ``round``, to be sent again after a crash."""
+        ...
+
     def to_bytes(self) -> bytes:
         """Return the secret bytes, for the key store only; ``resume`` reads them."""
         ...

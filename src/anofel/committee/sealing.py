@@ -66,3 +66,11 @@ def binding(run_digest: bytes, dealer: int, receiver: int) -> bytes:
     """Name the run, the dealer and the receiver of a sealed part."""
     parties = dealer.to_bytes(2, "little") + receiver.to_bytes(2, "little")
     return b"anofel/1/committee/sealed" + run_digest + parties
+
+
+def check_public(public: bytes) -> None:
+    """Refuse a key to which nothing can be sealed (wrong length, low order). Raises ``CannotOpen``."""
+    try:
+        seal(public, b"", b"")
+    except ValueError:
+        raise CannotOpen from None
