@@ -49,7 +49,7 @@ class PaillierResharingState:
 
     @property
     def message(self) -> RoundMessage | None:
-        """This party's message of ``round``, to be sent again after a crash."""
+        """The own message of ``round``, to be sent again after a crash."""
         if self.body is None:
             return None
         return RoundMessage(run_id=self.run.run_id, round=self.round, sender=self.sender, body=self.body)

@@ -119,11 +119,15 @@ def read_commitments(plan: PaillierPlan, dealer: int, body: bytes) -> list[int]:
         reader.raw(plan.shape.num_members * plan.part_length)
         reader.end()
     except Malformed as error:
-        raise KeyGenerationFailed(f"Dealer {dealer} sent a malformed message: {error}", (), [dealer]) from error
+        raise KeyGenerationFailed(
+            f"Dealer {dealer} sent a malformed message: {error}", (), [dealer]
+        ) from error
     try:  # (2)
         invert(product(commitments, old.square), old.square)
     except ZeroDivisionError:
-        raise KeyGenerationFailed(f"Dealer {dealer} sent a commitment that is not a unit.", (), [dealer]) from None
+        raise KeyGenerationFailed(
+            f"Dealer {dealer} sent a commitment that is not a unit.", (), [dealer]
+        ) from None
     scale = delta(plan.shape.num_members)
     left = power(commitments[0], 2 * old.delta, old.square)
     exponent = 2 * scale * scale * plan.weight(dealer)

@@ -18,8 +18,8 @@ from anofel.committee.interface import (
 from anofel.committee.paillier import addition, decryption, encryption
 from anofel.committee.paillier.addition import CiphertextAccumulator, CiphertextSum
 from anofel.committee.paillier.encryption import CheckedCiphertexts, SecretPreparation
-from anofel.committee.paillier.key import PaillierKey, SecretPaillierShare, decode_key, decode_share
 from anofel.committee.paillier.handover import PaillierResharing
+from anofel.committee.paillier.key import PaillierKey, SecretPaillierShare, decode_key, decode_share
 from anofel.committee.paillier.keygen.generation import PaillierKeyGeneration
 from anofel.committee.paillier.keygen.state import Report
 from anofel.committee.paillier.parameters import (

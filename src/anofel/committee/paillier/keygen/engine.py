@@ -264,9 +264,7 @@ def _unseal(
         raise Malformed("The sealed part does not open.") from None
 
 
-def _judge_complaint(
-    setting: Setting, plaintiff: int, body: Body, rounds: Sequence[Sequence[bytes]]
-) -> int:
+def _judge_complaint(setting: Setting, plaintiff: int, body: Body, rounds: Sequence[Sequence[bytes]]) -> int:
     """Return who is wrong: the accused if the opened channel shows a bad part, else the plaintiff."""
     accused, secret = body.public[0] if body.public else 0, body.public[1:]
     if accused not in setting.shape.members or accused == plaintiff or len(secret) != 32:

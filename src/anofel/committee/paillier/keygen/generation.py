@@ -22,7 +22,7 @@ from anofel.committee.paillier.arithmetic import power, power_secret
 from anofel.committee.paillier.key import COUNT_KEYS, PaillierKey, read_count_keys
 from anofel.committee.paillier.keygen import engine
 from anofel.committee.paillier.keygen.confirmation import draft_key, own_share
-from anofel.committee.paillier.keygen.messages import parse
+from anofel.committee.paillier.keygen.messages import SecretDraft, parse
 from anofel.committee.paillier.keygen.sizes import FINAL_TESTS, Sizes
 from anofel.committee.paillier.keygen.state import PublicState, Report, SecretState, Setting, read_state
 from anofel.committee.paillier.randomness import SEED_BYTES
@@ -110,7 +110,8 @@ class PaillierKeyGeneration:
         split = [_split(run, number, messages) for number, messages in enumerate(rounds)]
         own = [bodies for bodies, _ in split]
         count = self._count.observe(
-            run, [_count_messages(run, number, bodies) for number, (_, bodies) in enumerate(split[:COUNT_ROUNDS])]
+            run,
+            [_count_messages(run, number, bodies) for number, (_, bodies) in enumerate(split[:COUNT_ROUNDS])],
         )
         for number, sent in enumerate(own):
             if public.phase == "done":
@@ -138,7 +139,7 @@ class PaillierKeyGeneration:
         state.count = result.state.to_bytes()
         return result.message.body
 
-    def _result(self, state: SecretState, draft: engine.SecretDraft, count_body: bytes) -> RoundResult:
+    def _result(self, state: SecretState, draft: SecretDraft, count_body: bytes) -> RoundResult:
         body = engine.sealed_body(state, draft).to_bytes()
         state.body = Writer().framed(count_body).framed(body).done()
         return RoundResult(state, state.message)

@@ -57,7 +57,7 @@ class Body:
 
 
 def parse(sent: Sequence[bytes], num_members: int) -> list[Body]:
-    """Parse one round, given by member. Raises ``KeyGenerationFailed`` with the senders of malformed bodies."""
+    """Parse one round, given by member. Raises ``KeyGenerationFailed`` with malformed senders."""
     bodies, wrong = [], []
     for sender, data in enumerate(sent, 1):
         try:
