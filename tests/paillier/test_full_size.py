@@ -4,7 +4,7 @@ import time
 
 import numpy as np
 import pytest
-from conftest import ITERATION, Committee, new_run, post, run_generation
+from paillier_support import ITERATION, Committee, new_run, post, run_generation
 
 from anofel.committee.context import TaskLimits
 from anofel.committee.interface import GeneratedKey

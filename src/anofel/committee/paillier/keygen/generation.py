@@ -108,21 +108,22 @@ class PaillierKeyGeneration:
         """Recompute key and transcript from the messages of all rounds; judge a failed run."""
         setting, public = Setting(run, Sizes(self._modulus_bits, run.shape)), PublicState()
         split = [_split(run, number, messages) for number, messages in enumerate(rounds)]
-        own = [bodies for bodies, _ in split]
-        count = self._count.observe(
-            run,
-            [_count_messages(run, number, bodies) for number, (_, bodies) in enumerate(split[:COUNT_ROUNDS])],
-        )
+        own, count = [bodies for bodies, _ in split], [bodies for _, bodies in split[:COUNT_ROUNDS]]
+        keys: tuple[core.Keys, bytes] | None = None
         for number, sent in enumerate(own):
             if public.phase == "done":
                 raise KeyGenerationFailed("There are messages after the end of the run.")
+            if number == COUNT_ROUNDS - 1:
+                keys = self._count.observe(
+                    run, [_count_messages(run, k, sent) for k, sent in enumerate(count)]
+                )
             bodies = parse(sent, run.shape.num_members)
             engine.judge(setting, public, bodies, own[: number + 1])
             engine.absorb(setting, public, sent, bodies)
-        if public.phase != "done":
+        if public.phase != "done" or keys is None:
             raise KeyGenerationFailed("The run is not finished.")
-        key = draft_key(setting, public, count_key.from_keys(run.shape, count[0], 0))
-        return key, _transcript(public, count[1])
+        key = draft_key(setting, public, count_key.from_keys(run.shape, keys[0], 0))
+        return key, _transcript(public, keys[1])
 
     def _setting(self, run: KeyGenerationRun, modulus_bits: int) -> Setting:
         seconds = self.estimate_seconds(run) if self._report else 0.0
