@@ -178,7 +178,9 @@ impl Ballot {
                 encrypt(committee, k, opening.target == Some(position))
             })
             .collect();
-        let proof = proof::prove(bundle, &ciphertexts, &randomness, opening, rng);
+        let truths = proof::truths(bundle, opening);
+        let rho = opening.blinding.scalar();
+        let proof = proof::prove(bundle, &ciphertexts, &randomness, rho, &truths, rng);
         randomness.zeroize();
         Ok(Self { ciphertexts, proof })
     }

@@ -187,48 +187,52 @@ impl Nonces {
     }
 }
 
-/// Proves a ballot; the opening was checked.
+/// Which branch of every OR an opening that was checked makes true.
+pub(super) fn truths(bundle: &Bundle, opening: &Opening) -> Vec<usize> {
+    claims(bundle)
+        .iter()
+        .map(|claims| {
+            claims
+                .iter()
+                .position(|claim| claim.is_true(opening))
+                .expect("an opening that was checked makes one branch of every OR true")
+        })
+        .collect()
+}
+
+/// Proves a ballot by the given branches; all others are simulated.
 pub(super) fn prove(
     bundle: &Bundle,
     ciphertexts: &[Ciphertext],
     randomness: &[Scalar],
-    opening: &Opening,
+    rho: TypeScalar,
+    truths: &[usize],
     rng: &mut (impl RngCore + CryptoRng),
 ) -> Proof {
     let claims = claims(bundle);
     let mut transcript = begin(bundle, ciphertexts);
     let mut pending = Vec::new();
-    for claims in &claims {
-        let truth = claims
-            .iter()
-            .position(|claim| claim.is_true(opening))
-            .expect("an opening that was checked makes one branch of every OR true");
-        let mut nonces = None;
-        let mut branches = Vec::new();
-        for (index, claim) in claims.iter().enumerate() {
-            let branch = claim.simulate(rng);
+    for (claims, &truth) in claims.iter().zip(truths) {
+        let nonces = Nonces::new(&claims[truth], rng);
+        let branches: Vec<Branch> = claims.iter().map(|claim| claim.simulate(rng)).collect();
+        for (index, (claim, branch)) in claims.iter().zip(&branches).enumerate() {
             let messages = if index == truth {
-                let drawn = nonces.insert(Nonces::new(claim, rng));
-                drawn.first_messages(claim, bundle)
+                nonces.first_messages(claim, bundle)
             } else {
-                claim.recompute(bundle, ciphertexts, &branch)
+                claim.recompute(bundle, ciphertexts, branch)
             };
             transcript.field("first messages", &messages.bytes);
-            branches.push(branch);
         }
-        pending.push((truth, nonces, branches));
+        pending.push((nonces, branches));
     }
     let total = transcript.challenge_128();
     let ors = pending
         .into_iter()
-        .zip(&claims)
-        .map(|((truth, nonces, mut branches), claims)| {
+        .zip(claims.iter().zip(truths))
+        .map(|((nonces, mut branches), (claims, &truth))| {
             let others = branches.iter().enumerate().filter(|(index, _)| *index != truth);
             let rest = others.fold(total, |rest, (_, branch)| rest.wrapping_sub(branch.challenge));
-            if let Some(nonces) = nonces {
-                let rho = opening.blinding.scalar();
-                branches[truth] = nonces.respond(&claims[truth], rest, randomness, rho);
-            }
+            branches[truth] = nonces.respond(&claims[truth], rest, randomness, rho);
             branches
         })
         .collect();
@@ -331,3 +335,7 @@ impl<'a> Reader<'a> {
         Ok(taken)
     }
 }
+
+#[cfg(test)]
+#[path = "proof_tests.rs"]
+mod tests;
