@@ -70,18 +70,29 @@ def partial_decrypt(
     """Make a member's share of every ciphertext, and prove it. ``binding`` is the agreed set's digest."""
     if share.shares_id != key.shares_id:
         raise ShareRefused(f"The secret share of member {share.member} is stale.", [share.member])
-    source = randomness or SystemRandomness()
     exponent = 2 * key.delta * share.value
     values = [power_secret(c, exponent, key.square) for c in residues]
+    return prove(key, share, residues, values, binding, randomness or SystemRandomness())
+
+
+def prove(
+    key: PaillierKey,
+    share: SecretPaillierShare,
+    residues: Sequence[int],
+    values: Sequence[int],
+    binding: bytes,
+    randomness: Randomness,
+) -> DecryptionShare:
+    """Prove that the values are the member's powers of the ciphertexts."""
     statement = _statement(key, share.member, residues, values, binding)
     bits = nonce_bits(share.share_bits)
     while True:
-        r = source.bits(bits)
+        r = randomness.bits(bits)
         u, w = power_secret(statement.g, r, key.square), power_secret(statement.h, r, key.square)
         e = statement.challenge(u, w)
         z = r + e * share.value
         if z < 1 << bits:  # fails with probability 2^-κ
-            return DecryptionShare(values, e, int(z))
+            return DecryptionShare(list(values), e, int(z))
 
 
 def verify_share(

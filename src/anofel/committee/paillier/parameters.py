@@ -24,8 +24,8 @@ STATISTICAL_BITS: Final = 128
 CHALLENGE_BITS: Final = 128
 """Length of every Fiat-Shamir challenge; soundness needs 2^CHALLENGE_BITS below both primes of N."""
 
-RANDOMISER_BITS: Final = 4 * STATISTICAL_BITS
-"""|α| of the randomiser h_s^α. Generic attacks on a short exponent cost 2^(|α|/2) = 2^256."""
+RANDOMISER_BITS: Final = 3 * STATISTICAL_BITS
+"""|α| of the randomiser h_s^α. Generic attacks on a short exponent cost 2^(|α|/2) = 2^192."""
 
 GUARD_BITS: Final = 40
 """Plaintext bits above the slots that an honest sum leaves empty; garbage passes with 2^-GUARD_BITS."""
