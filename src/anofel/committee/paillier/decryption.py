@@ -28,6 +28,7 @@ from anofel.committee.paillier.arithmetic import (
 )
 from anofel.committee.paillier.key import PaillierKey, SecretPaillierShare
 from anofel.committee.paillier.packing import Packing
+from anofel.committee.paillier.parallel import secret_powers
 from anofel.committee.paillier.parameters import CHALLENGE_BITS, nonce_bits
 from anofel.committee.paillier.randomness import Randomness, SystemRandomness
 from anofel.committee.paillier.sharing import lagrange
@@ -71,7 +72,7 @@ def partial_decrypt(
     if share.shares_id != key.shares_id:
         raise ShareRefused(f"The secret share of member {share.member} is stale.", [share.member])
     exponent = 2 * key.delta * share.value
-    values = [power_secret(c, exponent, key.square) for c in residues]
+    values = secret_powers([(c, exponent, key.square) for c in residues])
     return prove(key, share, residues, values, binding, randomness or SystemRandomness())
 
 

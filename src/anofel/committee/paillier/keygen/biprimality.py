@@ -7,16 +7,20 @@ not N = pq would need a guess of somebody's secret exponent.
 
 from collections.abc import Sequence
 
-from anofel.committee.paillier.arithmetic import gcd, jacobi, power, power_secret, product
+from anofel.committee.paillier.arithmetic import gcd, jacobi, product
 from anofel.committee.paillier.keygen.modulus import next_batch, own_parts
 from anofel.committee.paillier.keygen.phase import PublicOnly
 from anofel.committee.paillier.keygen.sieve import open_rows, product_shares, read_values
 from anofel.committee.paillier.keygen.sizes import FINAL_TESTS
 from anofel.committee.paillier.keygen.state import Fault, PublicState, SecretState, Setting
+from anofel.committee.paillier.parallel import public_powers, secret_powers
 from anofel.committee.paillier.randomness import SeededRandomness
 from anofel.committee.paillier.sharing import ModularOpening, deal_modular
 from anofel.committee.paillier.transcript import Transcript
 from anofel.committee.paillier.wire import decode, encode, width
+
+TESTS_PER_REPORT = 256
+"""Survivors tested between two progress reports."""
 
 
 def public_base(setting: Setting, modulus: int, index: int) -> int:
@@ -37,10 +41,9 @@ def own_exponent(state: SecretState, candidate: int) -> int:
     return (p + q - (2 if state.member == 1 else 0)) // 4
 
 
-def passes(base: int, modulus: int, values: Sequence[int]) -> bool:
-    """Ask whether one test holds."""
-    left, right = power(base, (modulus - 1) // 4, modulus), product(values, modulus)
-    return right in (left, modulus - left)
+def _equal(left: int, modulus: int, values: Sequence[int]) -> bool:
+    """Ask whether one test holds: left = ±∏ v_i."""
+    return product(values, modulus) in (left, modulus - left)
 
 
 class FirstTest(PublicOnly):
@@ -51,18 +54,22 @@ class FirstTest(PublicOnly):
     def make(self, state: SecretState) -> tuple[bytes, list[bytes]]:
         """Compute v_i of every survivor."""
         survivors, values = state.public.survivors, []
-        for done, (candidate, modulus) in enumerate(survivors, 1):
-            base = public_base(state.setting, modulus, 0)
-            values.append(power_secret(base, own_exponent(state, candidate), modulus))
-            state.setting.progress("tests", done, len(survivors))
+        for start in range(0, len(survivors), TESTS_PER_REPORT):
+            terms = [
+                (public_base(state.setting, modulus, 0), own_exponent(state, candidate), modulus)
+                for candidate, modulus in survivors[start : start + TESTS_PER_REPORT]
+            ]
+            values += secret_powers(terms)
+            state.setting.progress("tests", len(values), len(survivors))
         return encode(values, width(state.setting.sizes.modulus_bits)), []
 
     def publish(self, setting: Setting, public: PublicState, parts: Sequence[bytes]) -> str:
         """Keep the candidates that pass."""
         bits, count = setting.sizes.modulus_bits, len(public.survivors)
         columns = [_read(part, bits, count, sender) for sender, part in enumerate(parts, 1)]
-        rows = zip(public.survivors, zip(*columns, strict=True), strict=True)
-        public.passed = [(c, n) for (c, n), values in rows if passes(public_base(setting, n, 0), n, values)]
+        left = public_powers([(public_base(setting, n, 0), (n - 1) // 4, n) for _, n in public.survivors])
+        rows = zip(public.survivors, left, zip(*columns, strict=True), strict=True)
+        public.passed = [(c, n) for (c, n), side, values in rows if _equal(side, n, values)]
         return "final-tests" if public.passed else next_batch(setting, public)
 
 
@@ -75,10 +82,9 @@ class FinalTests:
         """Compute v_i for every base; share R_i, p_i + q_i (less 1 for member 1) and zero modulo N."""
         setting, (candidate, modulus) = state.setting, state.public.passed[0]
         exponent = own_exponent(state, candidate)
-        values = []
-        for index in range(1, FINAL_TESTS + 1):
-            values.append(power_secret(public_base(setting, modulus, index), exponent, modulus))
-            setting.progress("final tests", index, FINAL_TESTS)
+        indices = range(1, FINAL_TESTS + 1)
+        values = secret_powers([(public_base(setting, modulus, i), exponent, modulus) for i in indices])
+        setting.progress("final tests", FINAL_TESTS, FINAL_TESTS)
         return encode(values, width(setting.sizes.modulus_bits)), self._shares(state, candidate, modulus)
 
     def _shares(self, state: SecretState, candidate: int, modulus: int) -> list[bytes]:
@@ -110,9 +116,10 @@ class FinalTests:
             _read(part, setting.sizes.modulus_bits, FINAL_TESTS, sender)
             for sender, part in enumerate(parts, 1)
         ]
-        for index, values in enumerate(zip(*columns, strict=True), 1):
-            if not passes(public_base(setting, modulus, index), modulus, values):
-                return drop_candidate(setting, public)
+        bases = [public_base(setting, modulus, index) for index in range(1, FINAL_TESTS + 1)]
+        left = public_powers([(base, (modulus - 1) // 4, modulus) for base in bases])
+        if not all(_equal(a, modulus, b) for a, b in zip(left, zip(*columns, strict=True), strict=True)):
+            return drop_candidate(setting, public)
         return "gcd"
 
 

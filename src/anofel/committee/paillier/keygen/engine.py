@@ -41,6 +41,8 @@ PHASES: dict[str, Phase] = {
 }
 
 NONCE_BYTES = 32
+MAX_HISTORY_BYTES = 1 << 28
+"""Messages that a member holds in memory to judge a failure itself."""
 
 
 def first_draft(state: SecretState) -> SecretDraft:
@@ -60,7 +62,7 @@ def advance(state: SecretState, sent: Sequence[bytes]) -> SecretDraft | None:
     judge(setting, public, bodies, rounds)
     complaint = _receive(state, bodies)
     absorb(setting, public, sent, bodies)
-    state.history = rounds
+    state.history = _bounded(rounds)
     if public.phase == "done":
         return None
     if complaint is not None:
@@ -68,6 +70,13 @@ def advance(state: SecretState, sent: Sequence[bytes]) -> SecretDraft | None:
     if public.phase == "opening":
         return SecretDraft(Kind.OPENING, state.seed)
     return _make(state)
+
+
+def _bounded(rounds: list[tuple[bytes, ...]] | None) -> list[tuple[bytes, ...]] | None:
+    """Drop the history of a long run; its culprits are then named by ``observe`` from the board."""
+    if rounds is None or sum(len(body) for sent in rounds for body in sent) > MAX_HISTORY_BYTES:
+        return None
+    return rounds
 
 
 def absorb(setting: Setting, public: PublicState, sent: Sequence[bytes], bodies: Sequence[Body]) -> None:

@@ -25,6 +25,9 @@ from anofel.committee.paillier.sharing import ModularOpening, deal_modular
 from anofel.committee.paillier.transcript import Transcript
 from anofel.committee.paillier.wire import decode, encode, width
 
+FIRST_TRIAL_BOUND = 1 << 13
+"""Primes divided by first; the rest of SMALL_FACTOR_BOUND takes a hundred times as long."""
+
 
 def own_parts(state: SecretState) -> list[tuple[int, int]]:
     """Return this member's (p_i, q_i) for every candidate of the batch."""
@@ -129,7 +132,10 @@ class ModulusOpen(PublicOnly):
 
 
 def _plausible(modulus: int, bits: int) -> bool:
-    return modulus.bit_length() == bits and modulus % 4 == 1 and gcd(modulus, primorial()) == 1
+    """Ask for length, residue and no small factor; the short product of primes decides most cases."""
+    if modulus.bit_length() != bits or modulus % 4 != 1:
+        return False
+    return gcd(modulus, primorial(FIRST_TRIAL_BOUND)) == 1 and gcd(modulus, primorial()) == 1
 
 
 def next_batch(setting: Setting, public: PublicState) -> str:
