@@ -159,7 +159,10 @@ def generate(scheme: Scheme, num_members: int, threshold: int) -> tuple[Committe
     results = {m: timed(m, lambda m=m: generation.begin(run, m)) for m in shape.members}
     while isinstance(results[1], RoundResult):
         messages = [result.message for result in results.values()]
-        results = {m: timed(m, lambda r=r: generation.advance(r.state, messages)) for m, r in results.items()}
+        results = {
+            m: timed(m, lambda state=r.state, messages=messages: generation.advance(state, messages))
+            for m, r in results.items()
+        }
     ends: dict[int, GeneratedKey] = results
     committee = Committee(scheme, ends[1].key, {m: end.share for m, end in ends.items()})
     return committee, max(spent.values())
@@ -373,9 +376,8 @@ def run(quick: bool, names: tuple[str, ...]) -> tuple[list[Row], list[str]]:
 
 def show(rows: list[Row], missing: list[str]) -> None:
     """Print the table."""
-    print(
-        f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores, Python {sys.version.split()[0]}\n"
-    )
+    machine = platform.processor() or platform.machine()
+    print(f"{machine}, {os.cpu_count()} cores, Python {platform.python_version()}\n")
     for row in rows:
         peer = (
             "" if row.peer is None else f"   {row.peer_name}: {row.peer:.4g} (ours is {row.ratio:.2g} of it)"
