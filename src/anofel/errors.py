@@ -4,7 +4,11 @@
 
     AnofelError                     one sentence; ``code`` is stable and machine-readable
     ├── InvalidInput                the caller gave something that cannot be used
+    │   ├── InvalidKeyFile          a file is not the key that is needed
+    │   └── UnsatisfiedStatement    a witness does not satisfy its statement; names the clause
     ├── VerificationError           a proof, signature or other check failed
+    │   ├── InvalidProof            a proof is malformed or not valid; a batch names the bad ones
+    │   └── InvalidSignature        a signature is not valid
     └── PeerUnreachable             another party could not be reached
 
 Modules add their own leaves below these. Anything else that escapes is a bug.
@@ -29,10 +33,44 @@ class InvalidInput(AnofelError, ValueError):
     code = "invalid-input"
 
 
+class InvalidKeyFile(InvalidInput):
+    """A file is not the key that is needed."""
+
+    code = "invalid-key-file"
+
+
+class UnsatisfiedStatement(InvalidInput):
+    """A witness does not satisfy its statement, so there is nothing to prove."""
+
+    code = "unsatisfied-statement"
+
+    def __init__(self, message: str, clause: str) -> None:
+        super().__init__(message)
+        self.clause = clause
+        """The clause that fails, in the words of ``docs/statements.md``."""
+
+
 class VerificationError(AnofelError):
     """A proof, signature or other check failed."""
 
     code = "verification-failed"
+
+
+class InvalidProof(VerificationError):
+    """A proof is malformed or not valid for its statement."""
+
+    code = "invalid-proof"
+
+    def __init__(self, message: str, indices: list[int] | None = None) -> None:
+        super().__init__(message)
+        self.indices = indices
+        """In a batch, the positions of the bad proofs."""
+
+
+class InvalidSignature(VerificationError):
+    """A signature is not valid."""
+
+    code = "invalid-signature"
 
 
 class PeerUnreachable(AnofelError):

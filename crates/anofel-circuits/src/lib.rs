@@ -1,5 +1,14 @@
 //! The three statements of AnoFel as circuits, with their keys, prover and verifier.
+//!
+//! [`statements`] says what is proven; [`gadgets`] are the pieces; [`system`] is the constraint
+//! system; [`groth16`] makes keys, proofs and verdicts; [`export`] writes them for other programs.
 
+pub mod error;
+pub mod export;
 pub mod gadgets;
+pub mod groth16;
+pub mod shape;
 pub mod statements;
 pub mod system;
+
+pub use error::Error;

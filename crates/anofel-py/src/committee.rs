@@ -55,13 +55,6 @@ pub mod committee {
     #[pymodule_export]
     use super::Refusal;
 
-    #[pymodule_init]
-    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
-        // Python finds a submodule of an extension module only here.
-        let modules = module.py().import("sys")?.getattr("modules")?;
-        modules.set_item("anofel._core.committee", module)
-    }
-
     /// How many keys, members, and shares to open.
     #[pyclass(frozen)]
     struct Shape(keys::Shape);

@@ -13,13 +13,6 @@ pub mod count {
 
     use crate::committee::{digest, refuse};
 
-    #[pymodule_init]
-    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
-        // Python finds a submodule of an extension module only here.
-        let modules = module.py().import("sys")?.getattr("modules")?;
-        modules.set_item("anofel._core.count", module)
-    }
-
     /// Key id, count key, and accepted types or None for any.
     type CommitteeLine = (Vec<u8>, Vec<u8>, Option<Vec<u32>>);
 

@@ -1,7 +1,16 @@
 //! `anofel._core`: the typed door between the Python package and the Rust crates.
+//!
+//! One file for each submodule. Values cross as frozen classes with canonical bytes; long
+//! computations release the interpreter lock; every Rust error becomes an exception that
+//! `anofel.errors` defines.
 
 mod committee;
 mod count;
+mod error;
+mod keys;
+mod primitives;
+mod proofs;
+mod trees;
 
 /// The compiled core of anofel.
 #[pyo3::pymodule(gil_used = false)]
@@ -9,12 +18,27 @@ mod _core {
     use pyo3::prelude::*;
 
     #[pymodule_export]
-    use crate::committee::committee;
+    use super::committee::committee;
     #[pymodule_export]
-    use crate::count::count;
+    use super::count::count;
+    #[pymodule_export]
+    use super::keys::keys;
+    #[pymodule_export]
+    use super::primitives::primitives;
+    #[pymodule_export]
+    use super::proofs::proofs;
+    #[pymodule_export]
+    use super::trees::trees;
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        // So that `from anofel._core.primitives import …` finds the submodule.
+        let modules = module.py().import("sys")?.getattr("modules")?;
+        for (name, submodule) in module.dict() {
+            if submodule.is_instance_of::<PyModule>() {
+                modules.set_item(format!("anofel._core.{name}"), submodule)?;
+            }
+        }
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 }

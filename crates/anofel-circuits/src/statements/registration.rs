@@ -172,7 +172,7 @@ impl Circuit for RegistrationCircuit {
         let r8 = Edwards::variables(system, &witness.r8);
 
         system.clause(MASTER_PUBLIC_KEY);
-        let hash = poseidon::hash(system, Domain::MasterPublicKey, &[msk.clone()]);
+        let hash = poseidon::hash(system, Domain::MasterPublicKey, std::slice::from_ref(&msk));
         system.enforce_equal(&hash, &mpk);
 
         system.clause(COMMITMENT);

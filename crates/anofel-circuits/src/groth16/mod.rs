@@ -1,0 +1,12 @@
+//! Groth16 on BN254: keys and verification with `ark-groth16`, and a prover of our own.
+//!
+//! The prover is ours because `ark-groth16` lays the constraints down anew for every proof and
+//! knows nothing of its bases, while a client proves many times with the same key.
+
+pub mod ark;
+pub mod key;
+pub mod msm;
+pub mod proof;
+pub mod prover;
+pub mod setup;
+pub mod verifier;

@@ -1,0 +1,96 @@
+//! `anofel._core.keys`: making and inspecting key files.
+
+use anofel_circuits::groth16::key::{id_of, Description};
+use anofel_circuits::groth16::setup;
+use anofel_circuits::shape::Shape;
+use anofel_circuits::statements::StatementKind;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use rand::rngs::OsRng;
+
+use crate::error::{InvalidInput, Result};
+
+/// What a key file says about itself.
+#[pyclass(frozen, get_all, module = "anofel._core.keys")]
+pub struct KeyDescription {
+    /// "proving" or "verification".
+    role: &'static str,
+    /// The name of the statement.
+    statement: &'static str,
+    /// How the key was made.
+    origin: &'static str,
+    /// The transcript hash of the ceremony, or None.
+    transcript: Option<[u8; 32]>,
+    /// The SHA-256 of the constraint matrices it was made for.
+    shape: [u8; 32],
+    /// The SHA-256 of the file.
+    key_id: [u8; 32],
+}
+
+/// Read the header of a key file; raise `InvalidKeyFile` if it is none.
+#[pyfunction]
+fn describe(data: &[u8]) -> Result<KeyDescription> {
+    let found = Description::read(data)?;
+    Ok(KeyDescription {
+        role: found.role,
+        statement: found.kind.name(),
+        origin: found.origin.describe(),
+        transcript: found.origin.transcript(),
+        shape: found.shape,
+        key_id: id_of(data),
+    })
+}
+
+/// Make an insecure development key: (proving key file, verification key file).
+#[pyfunction]
+fn insecure_development_key<'py>(
+    py: Python<'py>,
+    statement: &str,
+) -> PyResult<(Bound<'py, PyBytes>, Bound<'py, PyBytes>)> {
+    let kind = kind(statement)?;
+    let (proving, verification) = py.detach(|| {
+        let key = setup::insecure_development_key(kind, &mut OsRng);
+        (key.to_bytes(), key.verifying_key().to_bytes())
+    });
+    Ok((PyBytes::new(py, &proving), PyBytes::new(py, &verification)))
+}
+
+/// The counts of a statement's constraint system.
+#[pyclass(frozen, get_all, module = "anofel._core.keys")]
+pub struct StatementShape {
+    /// Constraints.
+    constraints: usize,
+    /// Variables, the constant one and the public inputs included.
+    variables: usize,
+    /// The names of the public inputs in their order.
+    public_inputs: Vec<&'static str>,
+    /// The SHA-256 of the constraint matrices.
+    digest: [u8; 32],
+}
+
+/// Lay down a statement's constraints and count them.
+#[pyfunction]
+fn shape(py: Python<'_>, statement: &str) -> PyResult<StatementShape> {
+    let kind = kind(statement)?;
+    let found = py.detach(|| Shape::of_system(&kind.record()));
+    Ok(StatementShape {
+        constraints: found.constraints,
+        variables: found.variables,
+        public_inputs: kind.public_inputs().to_vec(),
+        digest: found.digest,
+    })
+}
+
+fn kind(statement: &str) -> PyResult<StatementKind> {
+    StatementKind::ALL
+        .into_iter()
+        .find(|kind| kind.name() == statement)
+        .ok_or_else(|| InvalidInput::new_err(format!("there is no statement named {statement:?}")))
+}
+
+/// Making and inspecting key files.
+#[pyo3::pymodule]
+pub mod keys {
+    #[pymodule_export]
+    use super::{describe, insecure_development_key, shape, KeyDescription, StatementShape};
+}
