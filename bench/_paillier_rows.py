@@ -39,6 +39,8 @@ from anofel.committee.ristretto.key_generation import RistrettoKeyGeneration
 
 SIZES = (34, 61_706, 273_258, 832_456)
 BOUND, MAX_POSTS = 1 << 15, 1024
+ENVELOPE_HEAD = 40
+"""Bytes of the payload's length and hash in an envelope."""
 SAMPLE_POWERS = 4
 """Partial decryption takes one power per ciphertext; it is scaled up from this many."""
 
@@ -47,7 +49,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Row:
-    """One line of the table; ``ratio`` is peer / ours, so more than 1 means ours is better."""
+    """One line of the table; ``ratio`` is ours / peer, so less than 1 means ours is better."""
 
     name: str
     ours: float
@@ -57,7 +59,7 @@ class Row:
 
     def to_json(self) -> dict[str, object]:
         """Return the row as every benchmark prints it."""
-        ratio = None if self.peer is None or not self.ours else self.peer / self.ours
+        ratio = None if self.peer is None else self.ours / self.peer
         return {**asdict(self), "ratio": ratio}
 
 
@@ -117,7 +119,7 @@ def rows(sizes: Sequence[int] = SIZES, bits: int = 3072, *, keygen: bool = False
     """Measure everything."""
     key, shares = dealt(bits)
     peers = measure_peers(key, shares[0])
-    found = []
+    found = [table_row(bits)]
     for size in sizes:
         found += size_rows(key, shares, peers, size)
     for n, t in ((3, 2), (5, 3)):
@@ -132,32 +134,37 @@ def size_rows(key: PaillierKey, shares: Sequence[SecretPaillierShare], peers: Pe
     iteration = IterationContext(genesis=bytes(32), task=bytes(32), iteration=1, scope=bytes(32), position=0)
     context = PostContext(iteration=iteration, nullifier=bytes(32), tag=bytes(32), pk_sig=bytes(32))
     values = np.random.default_rng(1).integers(-BOUND, BOUND + 1, size, dtype=np.int64)
-    label = f"paillier {key.modulus_bits}, {size} parameters: "
+    label = f"paillier, {size:,} parameters: "
     naive = f"one ciphertext per parameter, {key.modulus_bits} bits (extrapolated from a sample)"
 
     key.randomisers.power(1)  # the table is made once per key, timed in its own row below
-    prepare, prepared = timed(lambda: scheme.prepare(key, context, limits))
-    encrypt, made = timed(lambda: scheme.encrypt(prepared, values))
+    client = float("inf")
+    for _ in range(3 if size < SIZES[2] else 1):  # the best of a few, as everywhere in this benchmark
+        one, prepared = timed(lambda: scheme.prepare(key, context, limits))
+        two, made = timed(lambda prepared=prepared: scheme.encrypt(prepared, values))
+        if one + two < client:
+            client, prepare, encrypt = one + two, one, two
     envelope, _ = timed(lambda: scheme.verify_envelope(key, context, limits, made.envelope), 5)
     verify, checked = timed(lambda: scheme.verify_payload(key, context, limits, made.envelope, made.payload))
     accumulator = scheme.accumulator(key, iteration, limits)
     accumulator.add(checked)
     second = replace(checked, context=replace(context, nullifier=b"1" * 32))
     add, _ = timed(lambda: accumulator.add(second))
-    client = prepare + encrypt
     found = [
-        Row(label + "prepare", prepare, "s", naive, size * peers.naive_encrypt),
-        Row(label + "encrypt (after training)", encrypt, "s"),
+        Row(label + "prepare", prepare, "s"),
+        Row(label + "encrypt", encrypt, "s"),
+        Row(label + "prepare + encrypt", client, "s"),
         Row(label + "prepare + encrypt", client, "s", naive, size * peers.naive_encrypt),
+        Row(label + "payload", len(made.payload), "bytes"),
         Row(label + "payload", len(made.payload), "bytes", naive, float(size * peers.ciphertext_bytes)),
-        Row(label + "envelope", len(made.envelope.proof) + 40, "bytes"),
-        Row(label + "verify envelope (per committee)", envelope, "s"),
-        Row(label + "verify payload", verify, "s"),
+        Row(label + "envelope", len(made.envelope.proof) + ENVELOPE_HEAD, "bytes"),
+        Row(label + "envelope check, one committee", envelope, "s"),
+        Row(label + "payload check", verify, "s"),
         Row(label + "add one client", add, "s", naive, size * peers.naive_add),
     ]
     if peers.phe_encrypt is not None:
-        name = "phe (python-paillier), per parameter (extrapolated from a sample)"
-        found.insert(3, Row(label + "prepare + encrypt", client, "s", name, size * peers.phe_encrypt))
+        name = "phe, one ciphertext per parameter (extrapolated from a sample)"
+        found.insert(4, Row(label + "prepare + encrypt", client, "s", name, size * peers.phe_encrypt))
     return found + _share_rows(scheme, key, shares, peers, label, size)
 
 
@@ -219,13 +226,13 @@ def keygen_rows(bits: int, n: int, t: int, *, run: bool) -> list[Row]:
     """Estimate key generation, and run it if asked."""
     generation = PaillierScheme(bits).key_generation()
     setting = _run(n, t)
-    label = f"paillier {bits}, key generation ({n},{t}), per member: "
-    found = [Row(label + "expected (from one timed test)", generation.estimate_seconds(setting), "s")]
+    label = f"paillier: key generation ({n}, {t}), per member, "
+    found = [Row(label + "expected, from one timed test", generation.estimate_seconds(setting), "s")]
     if run:
         start = time.process_time()
         num_rounds, posted = _generate(generation, setting)
         seconds = (time.process_time() - start) / n
-        found.append(Row(f"{label}one run, {num_rounds} rounds", seconds, "s"))
+        found.append(Row(f"{label}one run of {num_rounds} rounds (CPU)", seconds, "s"))
         found.append(Row(label + "posted in that run", posted / n, "bytes"))
     return found
 
@@ -250,7 +257,7 @@ def table_row(bits: int) -> Row:
     """Time the fixed-base table that a client makes once per key."""
     key, _ = dealt(bits)
     seconds, _ = timed(lambda: key.randomisers)
-    return Row(f"paillier {bits}: table of randomisers, once per key", seconds, "s")
+    return Row("paillier: table of randomisers, once per key", seconds, "s")
 
 
 def main() -> None:
@@ -262,7 +269,7 @@ def main() -> None:
     parser.add_argument("--keygen", action="store_true", help="also generate real keys (minutes)")
     options = parser.parse_args()
     sizes = [int(size) for size in options.sizes.split(",")]
-    found = [table_row(options.bits), *rows(sizes, options.bits, keygen=options.keygen)]
+    found = rows(sizes, options.bits, keygen=options.keygen)
     if options.json:
         print(json.dumps([row.to_json() for row in found], indent=1))
         return
@@ -272,7 +279,7 @@ def main() -> None:
         peer = (
             ""
             if row.peer is None
-            else f"   {row.peer:>14,.4g} {row.unit}  ×{data['ratio']:,.1f}  {row.peer_name}"
+            else f"   {row.peer:>14,.4g} {row.unit}  ({row.peer_name}; ours is {data['ratio']:.2g} of it)"
         )
         print(f"{row.name:<92} {row.ours:>12,.4g} {row.unit}{peer}")
 
