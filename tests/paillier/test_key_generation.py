@@ -390,6 +390,21 @@ def test_members_name_the_same_culprit_as_an_observer(even_recording: Recording)
         even_recording.generation.advance(resumed, rounds[-1])
 
 
+def test_a_share_beyond_its_bound_is_shown_and_its_sender_named(recording: Recording) -> None:
+    """The part opens well, but a value in it is longer than an honest one can be."""
+    number = recording.round_of("key-reshare")
+    sender, receiver = recording.states[number][2], recording.states[number][1]
+    part = bytearray(len(bytes.fromhex(receiver.stash["self"])))
+    part[-1] = 0xFF
+    sealed = engine.seal(
+        bytes.fromhex(sender.public.sealing_keys[0]),
+        bytes(part),
+        engine._where(sender.setting, sender.public.round, 2, 1),
+    )
+    change = changing(2, lambda body: replace(body, sealed=(sealed, *body.sealed[1:])))
+    expect(recording, number, change, (2,), "sealed part")
+
+
 def test_an_opened_seed_that_was_not_committed_names_its_sender(even_recording: Recording) -> None:
     _, rounds = cheat(even_recording, "sieve-open", 2, spoil_public)
     opening = rounds[-1]

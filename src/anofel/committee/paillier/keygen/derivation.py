@@ -34,18 +34,18 @@ class KeyDeal:
         beta = source.below(modulus)
         bits = sizes.modulus_bits + 1
         dealt = [IntegerPolynomial.deal(s, bits, state.run.shape, sizes.degree, source) for s in (phi, beta)]
-        size = self._size(state.setting)
+        size = width(self._bits(state.setting))
         return b"", [encode([poly.at(j) for poly in dealt], size) for j in state.run.shape.members]
 
-    def _size(self, setting: Setting) -> int:
-        return width(dealt_bits(setting.sizes.modulus_bits + 1, setting.shape, setting.sizes.degree))
+    def _bits(self, setting: Setting) -> int:
+        return dealt_bits(setting.sizes.modulus_bits + 1, setting.shape, setting.sizes.degree)
 
     def _read(self, setting: Setting, data: bytes) -> list[int]:
-        size = self._size(setting)
-        return decode(data, size, 2, 1 << (8 * size))
+        bits = self._bits(setting)
+        return decode(data, width(bits), 2, 1 << bits)
 
     def check_private(self, setting: Setting, public: PublicState, sender: int, data: bytes) -> None:  # noqa: ARG002
-        """Both shares have their length."""
+        """Both shares keep their bound."""
         self._read(setting, data)
 
     def receive(self, state: SecretState, parts: Sequence[bytes]) -> None:
@@ -73,22 +73,23 @@ class KeyReshare:
         weight = lagrange(dealers, shape.num_members).get(state.member, 0)
         product = IntegerPolynomial.deal(weight * w, sizes.reshared_bits, shape, degree, source)
         mask = IntegerPolynomial.deal(source.bits(sizes.mask_bits), sizes.mask_bits, shape, degree, source)
-        first, second = self._sizes(state.setting)
+        first, second = (width(bits) for bits in self._bits(state.setting))
         return b"", [encode([product.at(j)], first) + encode([mask.at(j)], second) for j in shape.members]
 
-    def _sizes(self, setting: Setting) -> tuple[int, int]:
+    def _bits(self, setting: Setting) -> tuple[int, int]:
         sizes, degree = setting.sizes, setting.shape.threshold - 1
-        dealt = [dealt_bits(bits, setting.shape, degree) for bits in (sizes.reshared_bits, sizes.mask_bits)]
-        return width(dealt[0]), width(dealt[1])
+        product = dealt_bits(sizes.reshared_bits, setting.shape, degree)
+        return product, dealt_bits(sizes.mask_bits, setting.shape, degree)
 
     def _read(self, setting: Setting, data: bytes) -> tuple[int, int]:
-        reader, (first, second) = Reader(data), self._sizes(setting)
-        values = reader.number(first), reader.number(second)
+        reader, (first, second) = Reader(data), self._bits(setting)
+        (share,) = reader.integers(width(first), 1, 1 << first)
+        (mask,) = reader.integers(width(second), 1, 1 << second)
         reader.end()
-        return values
+        return share, mask
 
     def check_private(self, setting: Setting, public: PublicState, sender: int, data: bytes) -> None:  # noqa: ARG002
-        """Both shares have their length."""
+        """Both shares keep their bound."""
         self._read(setting, data)
 
     def receive(self, state: SecretState, parts: Sequence[bytes]) -> None:
