@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from anofel.committee import count, count_key
-from anofel.committee.context import digest_of_set
+from anofel.committee.context import AgreedSet, digest_of_set
 from anofel.committee.count import BallotStatement, BundleCommittee, TypeOpening
 from anofel.committee.count_key import CountKey, SecretCountShare
 from anofel.committee.errors import (
@@ -241,9 +241,7 @@ def tally(bundle: list[BundleCommittee]) -> count.EncryptedCount:
     return count.add(bits)
 
 
-def agreed_for(tally: count.EncryptedCount, **changes: object):  # type: ignore[no-untyped-def]
-    from anofel.committee.context import AgreedSet
-
+def agreed_for(tally: count.EncryptedCount, **changes: object) -> AgreedSet:
     agreed = AgreedSet(
         iteration=ITERATION,
         key_id=name("key"),

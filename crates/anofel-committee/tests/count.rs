@@ -13,6 +13,8 @@ use anofel_primitives::commitment::{TypeBlinding, TypeCommitment};
 use anofel_primitives::identity::DatasetType;
 use common::{insecure_deal, rng, InsecureDealt};
 
+type Change<'a> = &'a dyn Fn(&mut Bundle);
+
 fn bundle(committees: Vec<Committee>, dataset_type: u32, blinding: &TypeBlinding) -> Bundle {
     Bundle {
         genesis: [1; 32],
@@ -110,7 +112,7 @@ fn every_field_of_the_challenge_counts() {
     let bytes = Ballot::new(&honest, &opening(Some(0), 9, &blinding), &mut rng).unwrap().to_bytes();
     let verify = |bundle: &Bundle, bytes: &[u8]| Ballot::from_bytes(bundle, bytes)?.verify(bundle);
     verify(&honest, &bytes).unwrap();
-    let changes: [(&str, &dyn Fn(&mut Bundle)); 11] = [
+    let changes: [(&str, Change<'_>); 11] = [
         ("genesis", &|b| b.genesis[0] ^= 1),
         ("scope", &|b| b.scope[31] ^= 1),
         ("nullifier", &|b| b.nullifier[0] ^= 1),

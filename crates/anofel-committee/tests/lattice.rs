@@ -18,6 +18,8 @@ use curve25519_dalek::constants::RISTRETTO_BASEPOINT_POINT;
 use curve25519_dalek::ristretto::{CompressedRistretto, RistrettoPoint};
 use curve25519_dalek::scalar::Scalar;
 
+type Change = fn(&mut Post);
+
 const LENGTH: usize = 40;
 const POSTS: u32 = 8;
 
@@ -121,7 +123,7 @@ fn more_posts_than_the_widths_allow_are_refused() {
 fn every_field_of_the_challenge_counts() {
     let (envelope, _) = contribution(1, 1);
     verify_envelope(&post(1), &envelope).unwrap();
-    let changes: [(&str, fn(&mut Post)); 7] = [
+    let changes: [(&str, Change); 7] = [
         ("genesis", |p| p.genesis[0] ^= 1),
         ("committee key", |p| p.key_id[0] ^= 1),
         ("position", |p| p.position += 1),
