@@ -1,6 +1,6 @@
 """The real size: 3072 bits, three members, nobody deals."""
 
-import time
+import os
 
 import numpy as np
 import pytest
@@ -16,9 +16,9 @@ def test_dealerless_key_generation_at_3072_bits() -> None:
     events = []
     scheme = PaillierScheme()
     generation, run = scheme.key_generation(events.append), new_run(3, 2)
-    start = time.process_time()
+    start = sum(os.times()[:4])
     results, rounds = run_generation(generation, run)
-    seconds = time.process_time() - start
+    seconds = sum(os.times()[:4]) - start  # child processes included
     assert all(isinstance(result, GeneratedKey) for result in results.values()), results
     traffic = sum(len(message.body) for messages in rounds for message in messages) / 1e6
     print(

@@ -46,19 +46,15 @@ def warn_insecure(what: str) -> None:
 
 @contextmanager
 def progress(task: str, *, total: int) -> Iterator[Callable[[str], None]]:
-    """Show progress on standard error; the function in the hand advances it by one step."""
-    columns = (
-        SpinnerColumn(),
-        TextColumn("{task.description} [{task.completed}/{task.total}]"),
-        TimeElapsedColumn(),
-    )
+    """Show progress on standard error; calling the yielded function begins the next step."""
+    if not _stderr.is_terminal:
+        steps = iter(range(1, total + 1))
+        yield lambda step: _stderr.print(
+            f"{task} [{next(steps)}/{total}]: {step}", highlight=False, markup=False
+        )
+        return
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     with Progress(*columns, console=_stderr, transient=True) as bar:
         handle = bar.add_task(task, total=total)
-        started = False
-
-        def advance(step: str) -> None:
-            nonlocal started
-            bar.update(handle, advance=1 if started else 0, description=f"{task}: {step}")
-            started = True
-
-        yield advance
+        steps = iter(range(1, total + 1))
+        yield lambda step: bar.update(handle, description=f"{task} [{next(steps)}/{total}]: {step}")

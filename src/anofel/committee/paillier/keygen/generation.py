@@ -62,10 +62,12 @@ class PaillierKeyGeneration:
         """
         sizes = Sizes(self._modulus_bits, run.shape)
         modulus = Transcript("estimate").residue("modulus", 1 << sizes.modulus_bits) | 1
-        start = time.perf_counter()
-        power_secret(3, sizes.window // 4, modulus)
-        power(3, modulus >> 2, modulus)
-        once = time.perf_counter() - start
+        once = float("inf")
+        for _ in range(3):
+            start = time.perf_counter()
+            power_secret(3, sizes.window // 4, modulus)
+            power(3, modulus >> 2, modulus)
+            once = min(once, time.perf_counter() - start)
         return once * (sizes.expected_tests * WORK_PER_TEST + FINAL_TESTS)
 
     def begin(self, run: KeyGenerationRun, member: int) -> RoundResult:
