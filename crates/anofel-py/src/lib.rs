@@ -4,6 +4,8 @@
 //! computations release the interpreter lock; every Rust error becomes an exception that
 //! `anofel.errors` defines.
 
+mod committee;
+mod count;
 mod error;
 mod keys;
 mod noise;
@@ -17,6 +19,10 @@ mod update_rule;
 mod _core {
     use pyo3::prelude::*;
 
+    #[pymodule_export]
+    use super::committee::committee;
+    #[pymodule_export]
+    use super::count::count;
     #[pymodule_export]
     use super::keys::keys;
     #[pymodule_export]
