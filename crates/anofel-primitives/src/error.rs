@@ -58,6 +58,9 @@ pub enum Error {
         /// How many leaves there are.
         size: usize,
     },
+    /// A leaf that is not in the tree.
+    #[error("this leaf is not in the tree")]
+    NotAMember,
     /// The empty leaf's value used as a member.
     #[error("the value 0 marks an empty leaf and cannot be a member")]
     EmptyLeaf,

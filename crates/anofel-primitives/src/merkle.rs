@@ -7,7 +7,7 @@
 //! An empty leaf is 0. Nobody knows an opening of 0, so an empty leaf is nobody's.
 
 use ark_bn254::Fr;
-use ark_ff::{AdditiveGroup, PrimeField};
+use ark_ff::AdditiveGroup;
 
 use crate::field::{self, field_newtype, FIELD_BYTES};
 use crate::hash::{hash, Domain};
@@ -137,6 +137,12 @@ impl Tree {
     /// A leaf.
     pub fn leaf(&self, index: usize) -> Result<Fr, Error> {
         self.levels[0].get(index).copied().ok_or(Error::NoSuchLeaf { index, size: self.size() })
+    }
+
+    /// The position of a member.
+    pub fn position(&self, leaf: Fr) -> Result<usize, Error> {
+        let found = self.levels[0].iter().position(|other| *other == leaf);
+        found.filter(|_| leaf != Fr::ZERO).ok_or(Error::NotAMember)
     }
 
     /// Appends leaves; nothing is appended if they do not all fit.
@@ -356,13 +362,4 @@ impl Frontier {
         }
         Ok(frontier)
     }
-}
-
-/// The leaf values of commitments and certifier keys, for [`Tree::append`].
-pub fn leaf_from_bytes(bytes: &[u8]) -> Result<Fr, Error> {
-    let leaf: Fr = field::from_bytes("a leaf", bytes)?;
-    if leaf.into_bigint() == Fr::ZERO.into_bigint() {
-        return Err(Error::EmptyLeaf);
-    }
-    Ok(leaf)
 }

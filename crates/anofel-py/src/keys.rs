@@ -1,9 +1,12 @@
 //! `anofel._core.keys`: making and inspecting key files.
 
+use anofel_circuits::export::{iden3, snarkjs};
 use anofel_circuits::groth16::key::{id_of, Description};
 use anofel_circuits::groth16::setup;
 use anofel_circuits::shape::Shape;
 use anofel_circuits::statements::StatementKind;
+use anofel_primitives::field::{self, FIELD_BYTES};
+use anofel_primitives::Fr;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use rand::rngs::OsRng;
@@ -81,6 +84,21 @@ fn shape(py: Python<'_>, statement: &str) -> PyResult<StatementShape> {
     })
 }
 
+/// A statement's constraint system as an iden3 `.r1cs` file.
+#[pyfunction]
+fn r1cs<'py>(py: Python<'py>, statement: &str) -> PyResult<Bound<'py, PyBytes>> {
+    let kind = kind(statement)?;
+    Ok(PyBytes::new(py, &py.detach(|| iden3::r1cs(&kind.record()))))
+}
+
+/// Public inputs, 32 canonical bytes each, as snarkjs reads them.
+#[pyfunction]
+fn public_inputs_to_snarkjs(data: &[u8]) -> Result<String> {
+    let inputs: std::result::Result<Vec<Fr>, _> =
+        data.chunks(FIELD_BYTES).map(|bytes| field::from_bytes("a public input", bytes)).collect();
+    Ok(snarkjs::public_inputs(&inputs?))
+}
+
 fn kind(statement: &str) -> PyResult<StatementKind> {
     StatementKind::ALL
         .into_iter()
@@ -92,5 +110,8 @@ fn kind(statement: &str) -> PyResult<StatementKind> {
 #[pyo3::pymodule]
 pub mod keys {
     #[pymodule_export]
-    use super::{describe, insecure_development_key, shape, KeyDescription, StatementShape};
+    use super::{
+        describe, insecure_development_key, public_inputs_to_snarkjs, r1cs, shape, KeyDescription,
+        StatementShape,
+    };
 }

@@ -2,11 +2,15 @@
 
 use std::sync::Arc;
 
+use anofel_circuits::export::{iden3, snarkjs};
 use anofel_circuits::groth16::key::{ProvingKey, VerifyingKey};
 use anofel_circuits::groth16::proof::Proof;
 use anofel_circuits::groth16::prover::prove;
 use anofel_circuits::groth16::verifier::Verifier;
-use anofel_circuits::statements::{ownership, registration, submission, Statement, StatementKind};
+use anofel_circuits::statements::{
+    ownership, registration, run, submission, Statement, StatementKind,
+};
+use anofel_circuits::system::Mode;
 use anofel_primitives::field;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -35,7 +39,7 @@ fn pool(threads: Option<usize>) -> PyResult<Arc<ThreadPool>> {
 
 /// Proof, prover and verifier of one statement.
 macro_rules! proof_classes {
-    ($kind:expr, $statement:ident, $witness:ident, $proof:ident, $prover:ident, $verifier:ident) => {
+    ($kind:expr, $inner:ty, $statement:ident, $witness:ident, $proof:ident, $prover:ident, $verifier:ident) => {
         /// A proof. Anyone can re-randomise it, so its bytes are no identity.
         #[pyclass(frozen, eq, module = "anofel._core.proofs")]
         #[derive(Clone, PartialEq)]
@@ -54,8 +58,13 @@ macro_rules! proof_classes {
                 PyBytes::new(py, &self.0.to_bytes())
             }
 
-            fn __repr__(&self) -> String {
-                concat!(stringify!($proof), "(128 bytes)").to_owned()
+            /// The proof as snarkjs reads it.
+            fn to_snarkjs(&self) -> String {
+                snarkjs::proof(&self.0)
+            }
+
+            fn __repr__(&self) -> &'static str {
+                concat!(stringify!($proof), "(128 bytes)")
             }
         }
 
@@ -65,6 +74,29 @@ macro_rules! proof_classes {
             fn public_inputs<'py>(&self, py: Python<'py>) -> Vec<Bound<'py, PyBytes>> {
                 let inputs = self.0.public_inputs();
                 inputs.iter().map(|value| PyBytes::new(py, &field::to_bytes(value))).collect()
+            }
+
+            /// The public inputs as snarkjs reads them.
+            fn to_snarkjs(&self) -> String {
+                snarkjs::public_inputs(&self.0.public_inputs())
+            }
+
+            /// All values of the constraint system as an iden3 `.wtns` file. It holds every
+            /// secret of the witness. Raise `UnsatisfiedStatement` if the statement does not hold.
+            fn to_secret_wtns<'py>(
+                &self,
+                py: Python<'py>,
+                witness: &$witness,
+            ) -> Result<Bound<'py, PyBytes>> {
+                let system = run::<<$inner as Statement>::Circuit>(
+                    Mode::Solving,
+                    &self.0.public_inputs(),
+                    &witness.0,
+                );
+                if let Some(clause) = system.failed().first() {
+                    return Err(anofel_circuits::Error::Unsatisfied { clause }.into());
+                }
+                Ok(PyBytes::new(py, &iden3::wtns(&system)))
             }
 
             fn __repr__(&self) -> String {
@@ -156,6 +188,11 @@ macro_rules! proof_classes {
             #[getter]
             fn key_id<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
                 PyBytes::new(py, &self.verifier.key().id())
+            }
+
+            /// The verification key as snarkjs reads it.
+            fn to_snarkjs(&self) -> String {
+                snarkjs::verification_key(self.verifier.key())
             }
 
             /// Check one proof; raise `InvalidProof`.
@@ -331,6 +368,7 @@ impl SubmissionWitness {
 
 proof_classes!(
     StatementKind::Ownership,
+    ownership::OwnershipStatement,
     OwnershipStatement,
     OwnershipWitness,
     OwnershipProof,
@@ -339,6 +377,7 @@ proof_classes!(
 );
 proof_classes!(
     StatementKind::Registration,
+    registration::RegistrationStatement,
     RegistrationStatement,
     RegistrationWitness,
     RegistrationProof,
@@ -347,6 +386,7 @@ proof_classes!(
 );
 proof_classes!(
     StatementKind::Submission,
+    submission::SubmissionStatement,
     SubmissionStatement,
     SubmissionWitness,
     SubmissionProof,

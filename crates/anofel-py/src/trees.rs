@@ -68,10 +68,9 @@ macro_rules! tree_classes {
                 Ok(py.detach(|| self.0.append(&leaves))?)
             }
 
-            /// The position of a leaf, or None.
-            fn find(&self, leaf: &$leaf) -> Option<usize> {
-                let wanted = $element(&leaf.0);
-                (0..self.0.size()).find(|index| self.0.leaf(*index) == Ok(wanted))
+            /// The position of a leaf; raise `InvalidInput` if it is not there.
+            fn position(&self, leaf: &$leaf) -> Result<usize> {
+                Ok(self.0.position($element(&leaf.0))?)
             }
 
             /// The root.

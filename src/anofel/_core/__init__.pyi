@@ -1,4 +1,10 @@
+"""The compiled core of anofel; the modules of the package re-export what users need."""
+
 from anofel._core import committee as committee
 from anofel._core import count as count
+from anofel._core import keys as keys
+from anofel._core import primitives as primitives
+from anofel._core import proofs as proofs
+from anofel._core import trees as trees
 
 __version__: str

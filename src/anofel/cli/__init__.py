@@ -7,6 +7,7 @@ import sys
 
 import typer
 
+from anofel.cli import setup
 from anofel.errors import AnofelError
 
 app = typer.Typer(
@@ -15,11 +16,7 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-
-
-@app.callback()
-def _root() -> None:
-    """Join the command groups."""
+app.add_typer(setup.app, name="setup")
 
 
 def main() -> None:

@@ -1,0 +1,60 @@
+"""What every command prints: results on standard output, everything else on standard error."""
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document on standard output.")]
+
+_WIDE = 160  # where there is no terminal to fit, ids stay in one piece
+_stdout = Console() if Console().is_terminal else Console(width=_WIDE)
+_stderr = Console(stderr=True)
+
+
+def print_json(value: Any) -> None:
+    """Print one JSON document."""
+    typer.echo(json.dumps(value, indent=2))
+
+
+def print_table(title: str, columns: list[str], rows: list[list[str]]) -> None:
+    """Print a table; without column names it is a list of names and values."""
+    table = Table(title=title, title_justify="left", show_header=any(columns), box=None, padding=(0, 2, 0, 0))
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    for row in rows:
+        table.add_row(*row)
+    _stdout.print(table)
+
+
+def note(text: str) -> None:
+    """Tell the user something that is not the result."""
+    _stderr.print(text, style="dim", highlight=False, soft_wrap=True)
+
+
+def warn_insecure(what: str) -> None:
+    """Say that something must not protect anybody."""
+    _stderr.print(
+        f"Warning: {what}. Never use these keys for real data.", style="bold yellow", highlight=False
+    )
+
+
+@contextmanager
+def progress(task: str, *, total: int) -> Iterator[Callable[[str], None]]:
+    """Show progress on standard error; calling the yielded function begins the next step."""
+    if not _stderr.is_terminal:
+        steps = iter(range(1, total + 1))
+        yield lambda step: _stderr.print(
+            f"{task} [{next(steps)}/{total}]: {step}", highlight=False, markup=False
+        )
+        return
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=_stderr, transient=True) as bar:
+        handle = bar.add_task(task, total=total)
+        steps = iter(range(1, total + 1))
+        yield lambda step: bar.update(handle, description=f"{task} [{next(steps)}/{total}]: {step}")
