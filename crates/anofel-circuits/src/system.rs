@@ -63,18 +63,23 @@ pub struct System {
 }
 
 impl System {
+    /// Room for every statement, so that a growing vector never leaves a copy of the witness
+    /// behind in freed memory.
+    const CAPACITY: usize = 1 << 13;
+
     /// A system with these public inputs; their variables come back in the same order.
     pub fn new(mode: Mode, public: &[Fr]) -> (Self, Vec<Lc>) {
         let mut system = Self {
             mode,
             clause: "",
             num_public: public.len(),
-            assignment: vec![Fr::ONE],
+            assignment: Vec::with_capacity(Self::CAPACITY),
             constraints: Vec::new(),
-            left: Vec::new(),
-            right: Vec::new(),
+            left: Vec::with_capacity(Self::CAPACITY),
+            right: Vec::with_capacity(Self::CAPACITY),
             failed: Vec::new(),
         };
+        system.assignment.push(Fr::ONE);
         let variables = public.iter().map(|value| system.variable(*value)).collect();
         (system, variables)
     }

@@ -28,7 +28,7 @@ pub struct CertifierSecret([u8; 32]);
 pub struct CertifierKey(Point);
 
 /// (R8, S): a certifier's signature over (d, mpk, dt). Only the client keeps it.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, Zeroize, ZeroizeOnDrop)]
 pub struct Certificate {
     r8: Point,
     s: Scalar,

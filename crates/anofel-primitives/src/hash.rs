@@ -153,6 +153,6 @@ pub fn permute(first: Fr, inputs: &[Fr]) -> Fr {
 
 /// `H_domain(inputs)`. The number of inputs is part of the domain.
 pub fn hash(domain: Domain, inputs: &[Fr]) -> Fr {
-    debug_assert_eq!(inputs.len(), domain.arity());
+    assert_eq!(inputs.len(), domain.arity(), "{domain:?} has another number of inputs");
     permute(domain.constant(), inputs)
 }

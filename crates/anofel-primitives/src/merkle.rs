@@ -64,7 +64,9 @@ impl TreeKind {
 }
 
 /// All the children on the way from a leaf to the root, leaves first.
-#[derive(Clone, PartialEq, Eq)]
+///
+/// It tells which leaf is meant, so it is not printed and is wiped when dropped.
+#[derive(Clone, PartialEq, Eq, zeroize::Zeroize, zeroize::ZeroizeOnDrop)]
 pub struct Path(Vec<[Fr; ARITY]>);
 
 impl Path {

@@ -8,9 +8,11 @@ mod committee;
 mod count;
 mod error;
 mod keys;
+mod noise;
 mod primitives;
 mod proofs;
 mod trees;
+mod update_rule;
 
 /// The compiled core of anofel.
 #[pyo3::pymodule(gil_used = false)]
@@ -24,11 +26,15 @@ mod _core {
     #[pymodule_export]
     use super::keys::keys;
     #[pymodule_export]
+    use super::noise::noise;
+    #[pymodule_export]
     use super::primitives::primitives;
     #[pymodule_export]
     use super::proofs::proofs;
     #[pymodule_export]
     use super::trees::trees;
+    #[pymodule_export]
+    use super::update_rule::update_rule;
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

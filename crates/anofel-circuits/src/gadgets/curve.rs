@@ -225,7 +225,8 @@ fn interpolate(xs: &[Fr], ys: &[Fr]) -> Vec<Fr> {
 }
 
 /// Windows of three bits whose sum in Montgomery form never meets an exceptional case: with
-/// digits u_i, |Σ_{i<k} u_i·8^i| < 8^k ≤ |u_k·8^k|, and 8^83 = 2^249 is below the group order.
+/// digits u_i, |Σ_{i<k} u_i·8^i| < 8^k ≤ |u_k·8^k|, so that neither sum nor difference of the two
+/// is 0, and both are below 8^(k+1) ≤ 8^83 = 2^249, which is below the group order.
 const SAFE_WINDOWS: usize = 83;
 
 /// The tables for multiples of one constant point of prime order.
@@ -295,8 +296,11 @@ impl FixedBase {
 /// 2^n·start + (2·h + 1)·base for h = Σ b_i·2^i given by signs s_i = 2·b_i − 1, lowest first;
 /// `start` is a constant point.
 ///
-/// The sum starts at start + base. It could only meet ± base if somebody knew the discrete
-/// logarithm of `start` to the base `base`.
+/// Every intermediate sum is 2^j·start + m·base with m odd. A step is not defined if that is
+/// ± base, or if twice it is ∓ base; either gives the discrete logarithm of `start` to the base
+/// `base`. Nobody knows it for the key of a certifier who can sign, because `start` is a
+/// nothing-up-my-sleeve point. A certifier who offers a multiple of `start` as its key gives
+/// everyone the power to sign in its name, as if it had published its secret.
 pub fn signed_multiple(
     system: &mut System,
     start: &Point,

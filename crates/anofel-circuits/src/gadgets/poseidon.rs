@@ -6,7 +6,7 @@ use crate::system::{Lc, System};
 
 /// `H_domain(inputs)`.
 pub fn hash(system: &mut System, domain: Domain, inputs: &[Lc]) -> Lc {
-    debug_assert_eq!(inputs.len(), domain.arity());
+    assert_eq!(inputs.len(), domain.arity(), "{domain:?} has another number of inputs");
     let parameters = Parameters::for_inputs(inputs.len());
     let width = parameters.width;
     let mut state = vec![system.constant(domain.constant())];

@@ -23,7 +23,7 @@
 use ark_bn254::{g1, g2, Bn254, Fq, Fq2, G1Affine, G2Affine};
 use ark_ec::short_weierstrass::{Affine, SWCurveConfig};
 use ark_ec::AffineRepr;
-use ark_ff::BigInt;
+use ark_ff::{BigInt, PrimeField};
 use sha2::{Digest, Sha256};
 
 use crate::groth16::msm::{Coordinates, Layout, Table};
@@ -189,8 +189,9 @@ impl VerifyingKey {
         let g1: Vec<&G1Affine> =
             points.gamma_abc_g1.iter().chain(std::iter::once(&points.alpha_g1)).collect();
         let g2 = [&points.beta_g2, &points.gamma_g2, &points.delta_g2];
-        if points.gamma_abc_g1.len() != self.kind.public_inputs().len() + 1 {
-            return unsafe_key("it has a wrong number of public inputs");
+        // An unreduced coordinate would make equal points look different to the guards below.
+        if !g1.iter().all(|p| is_canonical(p)) || !g2.iter().all(|p| is_canonical(p)) {
+            return unsafe_key("a coordinate is not canonical");
         }
         if g1.iter().any(|p| p.is_zero()) || g2.iter().any(|p| p.is_zero()) {
             return unsafe_key("a point is the neutral element");
@@ -286,7 +287,7 @@ impl Header {
         let kind = *StatementKind::ALL.get(usize::from(kind)).ok_or(Error::NotAKey)?;
         let transcript = reader.array()?;
         let origin = match origin {
-            0 => Origin::Development,
+            0 if transcript == [0; 32] => Origin::Development,
             1 => Origin::Ceremony { transcript },
             _ => return Err(Error::NotAKey),
         };
@@ -378,6 +379,8 @@ trait Coordinate: Sized {
     const BYTES: usize;
     fn read(bytes: &[u8]) -> Self;
     fn write(&self, bytes: &mut Vec<u8>);
+    /// Whether the limbs are below the modulus; reading does not reduce them.
+    fn is_canonical(&self) -> bool;
 }
 
 impl Coordinate for Fq {
@@ -393,6 +396,10 @@ impl Coordinate for Fq {
             bytes.extend_from_slice(&limb.to_le_bytes());
         }
     }
+
+    fn is_canonical(&self) -> bool {
+        self.0 < Fq::MODULUS
+    }
 }
 
 impl Coordinate for Fq2 {
@@ -406,6 +413,17 @@ impl Coordinate for Fq2 {
         self.c0.write(bytes);
         self.c1.write(bytes);
     }
+
+    fn is_canonical(&self) -> bool {
+        self.c0.is_canonical() && self.c1.is_canonical()
+    }
+}
+
+fn is_canonical<P: SWCurveConfig>(point: &Affine<P>) -> bool
+where
+    P::BaseField: Coordinate,
+{
+    point.x.is_canonical() && point.y.is_canonical()
 }
 
 fn write_point<P: SWCurveConfig>(bytes: &mut Vec<u8>, point: &Affine<P>)
@@ -469,8 +487,7 @@ impl<'a> Reader<'a> {
     where
         P::BaseField: Coordinate,
     {
-        let Coordinates { x, y } = read_coordinates(self.take(2 * P::BaseField::BYTES)?);
-        Ok(Affine::new_unchecked(x, y))
+        Ok(read_coordinates(self.take(2 * P::BaseField::BYTES)?).to_affine())
     }
 
     fn coordinates<F: Coordinate>(&mut self, count: usize) -> Result<Vec<Coordinates<F>>, Error> {

@@ -13,6 +13,7 @@ use ark_ec::short_weierstrass::{Affine, Projective, SWCurveConfig};
 use ark_ec::{AffineRepr, CurveGroup};
 use ark_ff::{AdditiveGroup, BigInteger256, Field, PrimeField, Zero};
 use rayon::prelude::*;
+use zeroize::Zeroize;
 
 /// How a table is cut: windows and bucket sets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,7 +69,7 @@ impl<F: Field> Coordinates<F> {
         self.x.is_zero() && self.y.is_zero()
     }
 
-    fn to_affine<P: SWCurveConfig<BaseField = F>>(self) -> Affine<P> {
+    pub(crate) fn to_affine<P: SWCurveConfig<BaseField = F>>(self) -> Affine<P> {
         if self.is_neutral() {
             Affine::identity()
         } else {
@@ -159,7 +160,7 @@ impl<P: SWCurveConfig> Table<P> {
 
     /// The sum of the points in every bucket, set after set.
     fn bucket_sums(&self, scalars: &[BigInteger256]) -> Vec<Coordinates<P::BaseField>> {
-        let (entries, counts) = self.sort_by_bucket(scalars);
+        let (mut entries, counts) = self.sort_by_bucket(scalars);
         // Ranges of buckets whose points stay in the cache, to be worked on in parallel.
         let mut ranges = Vec::new();
         let (mut bucket, mut start) = (0, 0);
@@ -171,7 +172,7 @@ impl<P: SWCurveConfig> Table<P> {
             }
             ranges.push((&entries[from..start], &counts[first..bucket]));
         }
-        ranges
+        let sums = ranges
             .into_par_iter()
             .flat_map_iter(|(entries, counts)| {
                 // Copied first, so that the scattered reads overlap each other.
@@ -188,7 +189,10 @@ impl<P: SWCurveConfig> Table<P> {
                     .collect();
                 reduce_runs(points, counts.to_vec())
             })
-            .collect()
+            .collect();
+        // The digits of the scalars.
+        entries.zeroize();
+        sums
     }
 
     /// How many points a range of buckets has.
@@ -218,11 +222,12 @@ impl<P: SWCurveConfig> Table<P> {
             })
             .collect();
         let mut sorted = vec![0; unsorted.len()];
-        for (bucket, entry) in unsorted {
-            let place = &mut places[bucket as usize];
-            sorted[*place as usize] = entry;
+        for (bucket, entry) in &unsorted {
+            let place = &mut places[*bucket as usize];
+            sorted[*place as usize] = *entry;
             *place += 1;
         }
+        unsorted.zeroize();
         (sorted, counts)
     }
 }

@@ -6,7 +6,7 @@ use ark_ec::CurveGroup;
 use ark_ff::{AdditiveGroup, BigInteger256, Field, PrimeField, UniformRand};
 use ark_poly::{EvaluationDomain, Radix2EvaluationDomain};
 use rand::{CryptoRng, RngCore};
-use zeroize::Zeroize;
+use zeroize::{Zeroize, Zeroizing};
 
 use crate::groth16::key::ProvingKey;
 use crate::groth16::proof::Proof;
@@ -29,8 +29,8 @@ pub fn prove<S: Statement>(
     if let Some(clause) = system.failed().first() {
         return Err(Error::Unsatisfied { clause });
     }
-    let (r, s) = (Fr::rand(rng), Fr::rand(rng));
-    let points = create(key, &system, r, s);
+    let (r, s) = (Zeroizing::new(Fr::rand(rng)), Zeroizing::new(Fr::rand(rng)));
+    let points = create(key, &system, *r, *s);
     Ok(Proof::from_points(S::Circuit::KIND, points))
 }
 
@@ -47,11 +47,14 @@ fn create(key: &ProvingKey, system: &System, r: Fr, s: Fr) -> ark_groth16::Proof
         || {
             rayon::join(
                 || {
-                    let mut all = scalars.clone();
-                    all.extend(quotient(system));
+                    let mut h = quotient(system);
+                    let mut all = Vec::with_capacity(2 * scalars.len() + h.len());
+                    all.extend_from_slice(&scalars);
+                    all.extend_from_slice(&h);
                     all.extend(assignment.iter().map(|z| (r * z).into_bigint()));
+                    h.zeroize();
                     let sum = key.c.sum(&all);
-                    all.iter_mut().for_each(|scalar| scalar.0.zeroize());
+                    all.zeroize();
                     sum
                 },
                 || key.b.sum(&scalars),
@@ -59,7 +62,7 @@ fn create(key: &ProvingKey, system: &System, r: Fr, s: Fr) -> ark_groth16::Proof
         },
         || key.a.sum(&scalars),
     );
-    scalars.iter_mut().for_each(|scalar| scalar.0.zeroize());
+    scalars.zeroize();
     a += key.delta_g1 * r + vk.alpha_g1;
     b += vk.delta_g2 * s + vk.beta_g2;
     c += a * s + key.beta_g1 * r;

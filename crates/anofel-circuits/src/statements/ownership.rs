@@ -40,6 +40,7 @@ impl OwnershipStatement {
 }
 
 /// What the client keeps.
+#[derive(zeroize::Zeroize, zeroize::ZeroizeOnDrop)]
 pub struct OwnershipWitness {
     msk: Fr,
 }

@@ -65,7 +65,7 @@ pub struct RegistrationStatement {
 
 /// What the client keeps. The integers S and h are witnesses of their own, so that the
 /// constraints on them can be tested alone.
-#[derive(Clone)]
+#[derive(Clone, zeroize::Zeroize, zeroize::ZeroizeOnDrop)]
 pub struct RegistrationWitness {
     /// d.
     pub d: Fr,
@@ -122,16 +122,6 @@ impl RegistrationWitness {
         let message = hash::hash(Domain::Certificate, &[self.d, self.mpk, self.dt]);
         let (r8, key) = (self.r8, self.key);
         hash::hash(Domain::Circomlib, &[r8.x, r8.y, key.x, key.y, message])
-    }
-}
-
-impl Drop for RegistrationWitness {
-    fn drop(&mut self) {
-        use zeroize::Zeroize;
-        self.msk.zeroize();
-        self.salt.zeroize();
-        self.d.zeroize();
-        self.mpk.zeroize();
     }
 }
 
@@ -333,7 +323,7 @@ fn upper_part(modulus: BigInteger256, low: usize) -> Fr {
 /// high < bound, which makes low + 2^k·high smaller than the modulus for every low.
 ///
 /// An honest integer whose upper part equals that of modulus − 1 would be refused too; that
-/// happens for one in 2^125.
+/// happens to fewer than one in 2^125.
 fn enforce_below(system: &mut System, high: &Lc, bound: Fr, bits: usize) {
     let difference = system.constant(bound - Fr::ONE).minus(high);
     enforce_bits(system, &difference, bits);

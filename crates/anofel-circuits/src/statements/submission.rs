@@ -49,7 +49,7 @@ pub struct SubmissionStatement {
 }
 
 /// What the client keeps.
-#[derive(Clone)]
+#[derive(Clone, zeroize::Zeroize, zeroize::ZeroizeOnDrop)]
 pub struct SubmissionWitness {
     /// d.
     pub d: Fr,
@@ -83,16 +83,6 @@ impl SubmissionWitness {
             path,
             rho: rho.scalar(),
         }
-    }
-}
-
-impl Drop for SubmissionWitness {
-    fn drop(&mut self) {
-        use zeroize::Zeroize;
-        self.msk.zeroize();
-        self.salt.zeroize();
-        self.d.zeroize();
-        self.rho.zeroize();
     }
 }
 

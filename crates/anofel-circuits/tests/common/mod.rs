@@ -1,9 +1,17 @@
 //! A certifier and a client with valid statements, to be spoiled one thing at a time.
 #![allow(dead_code, clippy::unwrap_used)]
 
+pub mod draft;
+
+use std::sync::OnceLock;
+
+use anofel_circuits::groth16::key::{Origin, ProvingKey};
+use anofel_circuits::groth16::setup::stock_key;
 use anofel_circuits::statements::ownership::{OwnershipStatement, OwnershipWitness};
 use anofel_circuits::statements::registration::{RegistrationStatement, RegistrationWitness};
 use anofel_circuits::statements::submission::{SubmissionStatement, SubmissionWitness};
+use anofel_circuits::statements::StatementKind;
+use anofel_circuits::system::{Constraint, Row, System};
 use anofel_primitives::commitment::{Commitment, Salt, TypeBlinding, TypeCommitment};
 use anofel_primitives::eddsa::{Certificate, CertifierSecret};
 use anofel_primitives::identity::{DatasetDigest, DatasetType, MasterSecret};
@@ -11,10 +19,40 @@ use anofel_primitives::merkle::{Tree, TreeKind};
 use anofel_primitives::message_key::MessageSecret;
 use anofel_primitives::prf::{Epoch, Scope};
 use anofel_primitives::Fr;
+use ark_bn254::{Bn254, Fq2, G2Affine};
 use rand::rngs::OsRng;
 
 /// The board's name in these tests.
 pub const GENESIS: [u8; 32] = [7; 32];
+
+/// The key of `ark-groth16`, one per statement for a whole test binary.
+pub fn stock(kind: StatementKind) -> &'static ark_groth16::ProvingKey<Bn254> {
+    static KEYS: [OnceLock<ark_groth16::ProvingKey<Bn254>>; 3] = [const { OnceLock::new() }; 3];
+    KEYS[kind as usize].get_or_init(|| stock_key(system(kind), &mut OsRng))
+}
+
+/// Our key with the points of [`stock`].
+pub fn key(kind: StatementKind) -> &'static ProvingKey {
+    static KEYS: [OnceLock<ProvingKey>; 3] = [const { OnceLock::new() }; 3];
+    KEYS[kind as usize]
+        .get_or_init(|| ProvingKey::new(kind, system(kind), Origin::Development, stock(kind)))
+}
+
+/// A statement, recorded once for a whole test binary.
+fn system(kind: StatementKind) -> &'static System {
+    static SYSTEMS: [OnceLock<System>; 3] = [const { OnceLock::new() }; 3];
+    SYSTEMS[kind as usize].get_or_init(|| kind.record())
+}
+
+/// The recorded constraints of a statement.
+pub fn matrices(kind: StatementKind) -> &'static [Constraint] {
+    system(kind).constraints()
+}
+
+/// The value of a row of a matrix.
+pub fn value(row: &Row, assignment: &[Fr]) -> Fr {
+    row.iter().map(|(variable, factor)| *factor * assignment[*variable as usize]).sum()
+}
 
 /// Everything that exists before a client posts.
 pub struct World {
@@ -102,4 +140,12 @@ impl World {
         let statement = OwnershipStatement::new(msk.public_key(), &key, &[9; 32], *d);
         (statement, OwnershipWitness::new(msk))
     }
+}
+
+/// A point on the curve of G2 but not in its subgroup.
+pub fn off_subgroup() -> G2Affine {
+    (1u64..)
+        .filter_map(|x| G2Affine::get_point_from_x_unchecked(Fq2::from(x), false))
+        .find(|point| !point.is_in_correct_subgroup_assuming_on_curve())
+        .unwrap()
 }
