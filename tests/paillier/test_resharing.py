@@ -11,7 +11,6 @@ from anofel.committee.errors import InvalidCommittee, KeyGenerationFailed, Share
 from anofel.committee.interface import ResharedKey, ResharingParty, ResharingRun, RoundMessage
 from anofel.committee.paillier.resharing import PaillierPlan
 from anofel.committee.ristretto.verdict import Complaint
-from anofel.committee.sealing import SealingKey
 from anofel.committee.wire import Reader, Writer
 
 RESHARING = SCHEME.resharing()
@@ -192,19 +191,19 @@ def test_a_bad_sealed_part_names_the_dealer(committee: Committee) -> None:
 
 
 def test_a_false_complaint_names_the_receiver(committee: Committee) -> None:
-    def tamper(number: int, messages: list[RoundMessage], _states) -> list[RoundMessage]:
-        if number == 0:
-            key = SealingKey.generate()
-            kept.append(key)
-            messages[1] = replace(messages[1], body=key.public())
+    own_key: list[bytes] = []
+
+    def tamper(number: int, messages: list[RoundMessage], states) -> list[RoundMessage]:
+        if number == 1:
+            own_key.append(next(state.sealing[:32] for state in states if state.member == 2))
         if number == 2:
-            complaint = Complaint(1, kept[0].to_bytes()).to_bytes()
+            complaint = Complaint(1, own_key[0]).to_bytes()
             messages[1] = change(messages[1], lambda _: complaint)
         return messages
 
-    kept: list[SealingKey] = []
     failure = failing(committee, tamper)
     assert failure.culprits == (2,)
+    assert "of a share that is good" in str(failure)
 
 
 @pytest.mark.parametrize("body", [b"", b"\x00" + bytes(64), b"\x07"])
@@ -217,7 +216,7 @@ def test_a_wrong_confirmation_names_the_receiver(committee: Committee, body: byt
 def test_an_unusable_sealing_key_names_the_receiver(committee: Committee) -> None:
     def tamper(number: int, messages: list[RoundMessage], _states) -> list[RoundMessage]:
         if number == 0:
-            messages[2] = replace(messages[2], body=bytes(32))
+            messages[2] = replace(messages[2], body=bytes(64))
         return messages
 
     assert failing(committee, tamper).culprits == (3,)
