@@ -227,8 +227,8 @@ class _View:
         """Open and add what the dealers sent, or name the first who cheated."""
         total = 0
         for dealer in self.plan.run.dealers:
+            key = sealing.for_dealer(dealer)
             try:
-                key = sealing.for_dealer(dealer)
                 total += resharing.open_part(self.plan, self._dealt, dealer, member, key)
             except (CannotOpen, KeyGenerationFailed):
                 return Complaint(dealer, key.to_bytes())
@@ -240,11 +240,11 @@ class _View:
         def check(dealer: int, receiver: int, key: SealingKey) -> None:
             resharing.open_part(self.plan, self._dealt, dealer, receiver, key)
 
-        dealers, posted = self.plan.run.dealers, self.history[0]
+        dealers = self.plan.run.dealers
         faults = settle(
             verdicts,
             self.confirmation,
-            lambda receiver, dealer: dealer_key(posted[receiver], dealers, dealer),
+            lambda receiver, dealer: dealer_key(self.history[0][receiver], dealers, dealer),
             lambda _: set(dealers),
             check,
         )

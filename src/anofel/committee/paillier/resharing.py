@@ -5,8 +5,9 @@ A_k = g'^(Δ'·a_k) for every coefficient. Everybody checks A_0 against the old 
 A_0^(2Δ) = v_i^(2Δ'²·λ_i), every receiver checks its own part, g'^(Δ'·f_i(j)) = ∏ A_k^(j^k), and
 anyone computes the new verification keys. The shared secret becomes Δ·Δ'·F(0), so θ' = Δ·Δ'·θ.
 
-Round 0: receivers post one one-time sealing key per dealer. Round 1: dealers deal. Round 2: receivers confirm
-or complain. The count key is reshared by the same messages.
+Round 0: receivers post one-time sealing keys, one per dealer. Round 1: dealers deal. Round 2:
+receivers confirm, or complain and open what the accused sealed to them. The count key is reshared
+by the same messages.
 """
 
 from dataclasses import replace
