@@ -65,6 +65,11 @@ format: setup ## format both languages
 
 bench: setup ## the benchmarks that take minutes
 	$(BIN)/python bench/proofs.py
+	$(BIN)/python bench/privacy.py
+
+docs: setup ## build the documentation into site/ and target/doc/
+	$(BIN)/mkdocs build --strict --quiet
+	cargo doc --release --locked --no-deps --workspace --exclude anofel-py
 
 wheel: setup ## build a wheel into dist/
 	$(BIN)/maturin build --release --locked --out dist

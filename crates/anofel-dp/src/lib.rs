@@ -1,1 +1,20 @@
-//! Integer noise for differential privacy, drawn exactly from a CSPRNG.
+//! Integer noise for differential privacy, drawn from a CSPRNG, and the exact integer update rule of a model.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`bernoulli`] | exact coins of probability exp(−a/b), the building block of the samplers |
+//! | [`discrete_gaussian`] | the exact discrete Gaussian (Canonne, Kamath, Steinke 2020) |
+//! | [`skellam`] | the Skellam distribution, with a stated error |
+//! | [`vector`] | many samples at once, on all cores, from the operating system's randomness |
+//! | [`update_rule`] | `integer-mean`: how a sum of updates becomes the next model |
+//!
+//! Nothing here is constant-time: a sampler's running time depends on what it draws.
+
+pub mod bernoulli;
+pub mod discrete_gaussian;
+pub mod error;
+pub mod skellam;
+pub mod update_rule;
+pub mod vector;
+
+pub use error::{NoiseError, UpdateError};

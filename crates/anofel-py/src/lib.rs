@@ -4,11 +4,15 @@
 //! computations release the interpreter lock; every Rust error becomes an exception that
 //! `anofel.errors` defines.
 
+mod committee;
+mod count;
 mod error;
 mod keys;
+mod noise;
 mod primitives;
 mod proofs;
 mod trees;
+mod update_rule;
 
 /// The compiled core of anofel.
 #[pyo3::pymodule(gil_used = false)]
@@ -16,13 +20,21 @@ mod _core {
     use pyo3::prelude::*;
 
     #[pymodule_export]
+    use super::committee::committee;
+    #[pymodule_export]
+    use super::count::count;
+    #[pymodule_export]
     use super::keys::keys;
+    #[pymodule_export]
+    use super::noise::noise;
     #[pymodule_export]
     use super::primitives::primitives;
     #[pymodule_export]
     use super::proofs::proofs;
     #[pymodule_export]
     use super::trees::trees;
+    #[pymodule_export]
+    use super::update_rule::update_rule;
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -7,7 +7,8 @@ import sys
 
 import typer
 
-from anofel.cli import setup
+from anofel.cli import setup, study
+from anofel.cli.privacy import privacy
 from anofel.errors import AnofelError
 
 app = typer.Typer(
@@ -17,6 +18,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.add_typer(setup.app, name="setup")
+app.add_typer(study.app, name="study")
+app.command()(privacy)
 
 
 def main() -> None:

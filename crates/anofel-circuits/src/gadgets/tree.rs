@@ -14,12 +14,17 @@ use crate::system::{Lc, System};
 pub fn root(system: &mut System, kind: TreeKind, leaf: &Lc, path: &Path) -> Lc {
     let mut node = leaf.clone();
     for level in 0..kind.depth() {
-        let level = path.levels().get(level).copied().unwrap_or([Fr::from(0); ARITY]);
-        let children: Vec<Lc> = level.iter().map(|child| system.variable(*child)).collect();
-        enforce_one_of(system, &node, &children);
-        node = poseidon::hash(system, kind.domain(), &children);
+        let children = path.levels().get(level).copied().unwrap_or([Fr::from(0); ARITY]);
+        node = parent(system, kind, &node, &children);
     }
     node
+}
+
+/// The hash of eight children, of which the node is one.
+pub fn parent(system: &mut System, kind: TreeKind, node: &Lc, children: &[Fr; ARITY]) -> Lc {
+    let children = children.map(|child| system.variable(child));
+    enforce_one_of(system, node, &children);
+    poseidon::hash(system, kind.domain(), &children)
 }
 
 /// Π (child − node) = 0.

@@ -1,0 +1,163 @@
+"""The programs that bench/proofs.py measures, each kept running so that start-up is in no figure."""
+
+import contextlib
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+import tomllib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+from rich.console import Console
+
+ROOT = Path(__file__).resolve().parents[1]
+CACHE = ROOT / ".cache"
+SNARKJS = ROOT / "tools" / "snarkjs"
+# Both statements have at most 2^13 rows.
+POWER = 13
+
+
+class Server:
+    """A program that answers each line, a JSON array of strings, with one line of JSON."""
+
+    def __init__(self, command: Sequence[str | Path]) -> None:
+        """Start the program."""
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def ask(self, *words: str | Path) -> Any:
+        """Wait for the answer to one command."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps([str(word) for word in words]) + "\n")
+        self._process.stdin.flush()
+        answer = self._process.stdout.readline()
+        if not answer:
+            raise SystemExit(f"The benchmark stopped at {words}: the program behind it ended.")
+        return json.loads(answer)
+
+    def close(self) -> None:
+        """End the program."""
+        self._process.communicate()
+
+
+class Circuits:
+    """Our prover and `ark-groth16`, both in one Rust program."""
+
+    def __init__(self) -> None:
+        """Build and start the program."""
+        example = ["--release", "--locked", "--package", "anofel-circuits", "--example", "bench_proofs"]
+        subprocess.run(["cargo", "build", *example], cwd=ROOT, check=True)
+        target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
+        self._scratch = tempfile.TemporaryDirectory()
+        self._server = Server([target / "release" / "examples" / "bench_proofs", self._scratch.name])
+
+    def __enter__(self) -> Self:
+        """Nothing more to do."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End the program and remove its files."""
+        self._server.close()
+        self._scratch.cleanup()
+
+    def describe(self) -> dict[str, dict[str, Any]]:
+        """Sizes of every statement."""
+        described: dict[str, dict[str, Any]] = self._server.ask("describe")
+        return described
+
+    def measure(self, work: str, statement: str) -> float:
+        """Seconds that one piece of work takes."""
+        return float(self._server.ask("measure", work, statement))
+
+    def export(self, statement: str, directory: Path) -> None:
+        """Write a statement's constraints, a witness, a key, a proof and its public inputs."""
+        self._server.ask("export", statement, directory)
+
+    def insecure_powers(self, file: Path) -> None:
+        """Write powers of tau whose τ was known: good for nothing but to time snarkjs."""
+        self._server.ask("powers", str(POWER), file)
+
+
+class Snarkjs:
+    """A running snarkjs with a key for each statement, on the constraints that we exported."""
+
+    def __init__(self, installed: Path, directories: dict[str, Path]) -> None:
+        """Start Node."""
+        self._directories = directories
+        self._server = Server(["node", SNARKJS / "serve.mjs", installed])
+
+    @classmethod
+    @contextlib.contextmanager
+    def start(
+        cls, circuits: Circuits, statements: Sequence[str], progress: Console
+    ) -> Iterator["Snarkjs | None"]:
+        """Install snarkjs, make its keys where they are not cached, and run; none without Node."""
+        install = subprocess.run(
+            [sys.executable, SNARKJS / "install.py"], stdout=subprocess.PIPE, text=True, check=False
+        )
+        if install.returncode != 0:
+            yield None
+            return
+        installed = Path(install.stdout.strip())
+        sizes = circuits.describe()
+        directories = {
+            name: _with_key(circuits, installed, name, sizes[name]["digest"], progress) for name in statements
+        }
+        snarkjs = cls(installed, directories)
+        try:
+            yield snarkjs
+        finally:
+            snarkjs._server.close()
+
+    def measure(self, work: str, statement: str) -> float:
+        """Seconds that one piece of work takes."""
+        extensions = {"prove": ("zkey", "wtns"), "verify": ("vk.json", "public.json", "proof.json")}
+        files = (self._directories[statement] / f"{statement}.{end}" for end in extensions[work])
+        return float(self._server.ask(work, *files))
+
+
+def _with_key(circuits: Circuits, installed: Path, name: str, digest: str, progress: Console) -> Path:
+    """Make a folder with a statement's files and snarkjs's key for it, cached by the constraints' digest."""
+    directory = CACHE / "bench" / f"{name}-{digest[:16]}"
+    directory.mkdir(parents=True, exist_ok=True)
+    circuits.export(name, directory)
+    key = directory / f"{name}.zkey"
+    if not key.exists():
+        progress.print(f"snarkjs makes its key for {name} (once; half a minute or more) ...")
+        unfinished = directory / "unfinished.zkey"
+        powers = directory / "insecure.ptau"
+        circuits.insecure_powers(powers)
+        cli = installed / "node_modules" / "snarkjs" / "cli.js"
+        constraints = directory / f"{name}.r1cs"
+        setup: list[str | Path] = ["node", cli, "groth16", "setup", constraints, powers, unfinished]
+        subprocess.run(setup, check=True, stdout=subprocess.DEVNULL)
+        unfinished.rename(key)
+        powers.unlink()
+    return directory
+
+
+def machine(snarkjs: Snarkjs | None) -> list[str]:
+    """Say where and with which versions this ran."""
+    cpuinfo = Path("/proc/cpuinfo")
+    lines = cpuinfo.read_text().splitlines() if cpuinfo.exists() else []
+    models = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    load = ", ".join(f"{value:.1f}" for value in os.getloadavg())
+    locked = tomllib.loads((ROOT / "Cargo.lock").read_text())["package"]
+    ark = next(package["version"] for package in locked if package["name"] == "ark-groth16")
+    versions = [_output("rustc", "--version"), f"ark-groth16 {ark}", f"Python {platform.python_version()}"]
+    if snarkjs is not None:
+        wanted = json.loads((SNARKJS / "package.json").read_text())["dependencies"]["snarkjs"]
+        versions += [f"snarkjs {wanted}", f"Node {_output('node', '--version')}"]
+    model = models[0] if models else platform.processor()
+    return [
+        f"{model}, {os.cpu_count()} cores, {platform.system()}; load {load}",
+        "; ".join(versions),
+    ]
+
+
+def _output(*command: str) -> str:
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()

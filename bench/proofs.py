@@ -1,0 +1,218 @@
+"""Proofs against their peers, in one run on the same constraint system.
+
+    python bench/proofs.py [--json] [--runs N]
+
+What is in a figure of proving:
+  ours         the values of all variables, the check that they satisfy the statement, the proof
+  ark-groth16  its constraints laid down and the proof; the values of the variables are given to it
+  snarkjs      the proof, with the values of the variables in memory and its workers running
+
+All three use every core. Programs take turns run by run, so that a busy moment hits all of them.
+"""
+
+import argparse
+import json
+import statistics
+import sys
+from dataclasses import dataclass
+
+from peers import Circuits, Snarkjs, machine
+from rich.console import Console
+from rich.table import Table
+
+STATEMENTS = ("submission", "registration")
+DEPTHS = range(4, 9)
+CLIENT_DEPTH = 7
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the result: ours against a peer, and the bar that it has to meet."""
+
+    name: str
+    ours: float
+    unit: str
+    peer_name: str | None = None
+    peer: float | None = None
+    spread: str = ""
+    bar: str = ""
+    met: bool | None = None
+
+    @property
+    def ratio(self) -> float | None:
+        """Ours in units of the peer."""
+        return None if self.peer is None else self.ours / self.peer
+
+    def as_json(self) -> dict[str, object]:
+        """Give the line that programs read."""
+        keys = ("name", "ours", "peer_name", "peer", "ratio", "unit")
+        return {key: getattr(self, key) for key in keys}
+
+
+class Samples:
+    """Milliseconds by name, taken in turns."""
+
+    def __init__(self, circuits: Circuits, snarkjs: Snarkjs | None, runs: int, console: Console) -> None:
+        """Measure nothing yet."""
+        self._circuits, self._snarkjs = circuits, snarkjs
+        self._runs, self._console = runs, console
+        self._samples: dict[tuple[str, str], list[float]] = {}
+
+    def take(self, *names: tuple[str, str]) -> None:
+        """Measure each (work, statement) once to warm up, then `runs` times in turns."""
+        for run in range(self._runs + 1):
+            self._console.print(f"{names[0][0]} {names[0][1]} …: run {run} of {self._runs}")
+            for work, statement in names:
+                seconds = self._once(work, statement)
+                if run > 0:
+                    self._samples.setdefault((work, statement), []).append(1000 * seconds)
+
+    def _once(self, work: str, statement: str) -> float:
+        if not work.startswith("snarkjs-"):
+            return self._circuits.measure(work, statement)
+        assert self._snarkjs is not None, "only asked for where snarkjs was found"
+        return self._snarkjs.measure(work.removeprefix("snarkjs-"), statement)
+
+    def row(
+        self,
+        name: str,
+        ours: tuple[str, str],
+        peer_name: str | None = None,
+        peer: tuple[str, str] | None = None,
+        bar: float | None = None,
+    ) -> Row:
+        """Compare two medians; the bar is a ratio, or milliseconds where it is above 1."""
+        median = statistics.median(self._samples[ours])
+        other = statistics.median(self._samples[peer]) if peer else None
+        spread = self._spread(ours) + (f" / {self._spread(peer)}" if peer else "")
+        row = Row(name, median, "ms", peer_name, other, spread)
+        if bar is None:
+            return row
+        found = median if bar > 1 else row.ratio
+        text = f"≤ {bar:g} ms" if bar > 1 else f"≤ {bar:.3g}"
+        return Row(name, median, "ms", peer_name, other, spread, text, found is not None and found <= bar)
+
+    def _spread(self, name: tuple[str, str]) -> str:
+        values = self._samples[name]
+        return f"{number(min(values))}–{number(max(values))}"
+
+
+def prove_rows(samples: Samples, with_snarkjs: bool) -> list[Row]:
+    """Proving, against both peers."""
+    works = ["prove", "stock-prove"] + ["snarkjs-prove"] * with_snarkjs
+    samples.take(*((work, statement) for statement in STATEMENTS for work in works))
+    bars = {"submission": 0.5, "registration": 0.6}
+    rows = []
+    for statement in STATEMENTS:
+        ours = ("prove", statement)
+        stock = ("stock-prove", statement)
+        rows.append(samples.row(f"prove {statement}", ours, "ark-groth16", stock, bars[statement]))
+        if with_snarkjs:
+            bar = 1 / 6 if statement == "submission" else None
+            rows.append(samples.row(f"prove {statement}", ours, "snarkjs", ("snarkjs-prove", statement), bar))
+    return rows
+
+
+def verify_rows(samples: Samples, with_snarkjs: bool) -> list[Row]:
+    """One proof, and a batch of 64."""
+    one, batch = ("verify", "submission"), ("verify-batch", "submission")
+    snarkjs = ("snarkjs-verify", "submission")
+    samples.take(one, batch, *[snarkjs] * with_snarkjs)
+    peer = ("snarkjs", snarkjs) if with_snarkjs else (None, None)
+    return [
+        samples.row("verify one", one, *peer),
+        samples.row("verify in a batch of 64, each", batch, "ours, one by one", one, 0.4),
+    ]
+
+
+def key_rows(samples: Samples) -> list[Row]:
+    """Load and make proving keys. Ours hold tables that stock keys do not have."""
+    works = ("load", "load-file", "stock-load", "setup", "stock-setup")
+    rows = []
+    for statement in STATEMENTS:
+        samples.take(*((work, statement) for work in works))
+        stock_load, stock_setup = ("stock-load", statement), ("stock-setup", statement)
+        peer = "ark-groth16, checked"
+        rows += [
+            samples.row(f"load {statement} key", ("load", statement), peer, stock_load, 50),
+            samples.row(
+                f"load {statement} key, file read too", ("load-file", statement), peer, stock_load, 50
+            ),
+            samples.row(f"set-up {statement}", ("setup", statement), "ark-groth16", stock_setup),
+        ]
+    return rows
+
+
+def size_rows(sizes: dict[str, dict[str, int]]) -> list[Row]:
+    """Constraints and bytes."""
+    rows = []
+    for statement in STATEMENTS:
+        size = sizes[statement]
+        rows.append(Row(f"{statement} constraints", size["constraints"], "constraints"))
+        megabytes, stock = (size[key] / 1e6 for key in ("key_bytes", "stock_key_bytes"))
+        rows.append(Row(f"{statement} proving key", megabytes, "MB", "ark-groth16, uncompressed", stock))
+    return rows
+
+
+def depth_rows(samples: Samples, sizes: dict[str, dict[str, int]]) -> list[Row]:
+    """Membership alone at several depths, and what the whole submission would have there."""
+    samples.take(*(("prove", f"membership-{depth}") for depth in DEPTHS))
+    rest = sizes["submission"]["constraints"] - sizes[f"membership-{CLIENT_DEPTH}"]["constraints"]
+    rows = []
+    for depth in DEPTHS:
+        name = f"membership-{depth}"
+        rows.append(samples.row(f"prove membership alone, 8^{depth} leaves", ("prove", name)))
+        total = sizes[name]["constraints"] + rest
+        rows.append(Row(f"submission constraints, 8^{depth} leaves", total, "constraints"))
+    return rows
+
+
+def number(value: float) -> str:
+    """Write three digits, or all digits before the point."""
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def print_table(rows: list[Row], console: Console) -> None:
+    """Print the rows for people."""
+    table = Table(title="Medians; ratio = ours / peer; spread = least–most of ours / peer")
+    for heading in ("what", "ours", "peer", "", "ratio", "bar", "met", "unit", "spread"):
+        table.add_column(heading, justify="left" if heading in ("what", "", "spread") else "right")
+    for row in rows:
+        peer = "" if row.peer is None else number(row.peer)
+        ratio = "" if row.ratio is None else f"{row.ratio:.3f}"
+        met = {True: "yes", False: "NO", None: ""}[row.met]
+        table.add_row(
+            row.name, number(row.ours), peer, row.peer_name or "", ratio, row.bar, met, row.unit, row.spread
+        )
+    console.print(table)
+
+
+def main() -> None:
+    """Run everything and print it."""
+    parser = argparse.ArgumentParser(description="Benchmark the proofs against their peers.")
+    parser.add_argument("--json", action="store_true", help="print a list of rows as JSON")
+    parser.add_argument("--runs", type=int, default=10, help="runs of each measurement (default 10)")
+    arguments = parser.parse_args()
+    progress = Console(stderr=True)
+    with Circuits() as circuits, Snarkjs.start(circuits, STATEMENTS, progress) as snarkjs:
+        sizes = circuits.describe()
+        samples = Samples(circuits, snarkjs, arguments.runs, progress)
+        rows = prove_rows(samples, snarkjs is not None)
+        rows += verify_rows(samples, snarkjs is not None)
+        rows += key_rows(samples) + size_rows(sizes) + depth_rows(samples, sizes)
+        about = machine(snarkjs)
+    if arguments.json:
+        json.dump([row.as_json() for row in rows], sys.stdout, indent=2)
+        print()
+        return
+    output = Console(width=None if sys.stdout.isatty() else 170)
+    for line in about:
+        output.print(line, highlight=False)
+    output.print(f"{arguments.runs} runs of each, after one to warm up.", highlight=False)
+    print_table(rows, output)
+    if snarkjs is None:
+        output.print("snarkjs was not measured: Node or npm was not found.")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,307 @@
+//! Key generation without a dealer: one FROST run per key, batched over the wire.
+//!
+//! The three parts are those of the FROST crate; each key has its own polynomial and its own
+//! proof of knowledge. This module lays many of them side by side and adds nothing to them.
+//!
+//! Package (sent to all): K·t commitments, then K proofs of knowledge of 64 bytes.
+//! Share (sent to one member, sealed): K scalars.
+
+use std::collections::BTreeMap;
+
+use curve25519_dalek::ristretto::RistrettoPoint;
+use curve25519_dalek::scalar::Scalar;
+use frost_ristretto255::keys::dkg::{self, round1, round2};
+use frost_ristretto255::keys::{SigningShare, VerifiableSecretSharingCommitment};
+use frost_ristretto255::{Ciphersuite, Identifier, Ristretto255Sha512, Signature};
+use rand::{CryptoRng, RngCore, SeedableRng};
+use rand_chacha::ChaCha20Rng;
+use rayon::prelude::*;
+use zeroize::Zeroizing;
+
+use super::dealing::{summed_keys, Dealing};
+use super::{SecretShares, Shape, ThresholdKeys};
+use crate::error::check_length;
+use crate::group::{base, decode_point, decode_scalar, weighted_sum, ELEMENT_BYTES};
+use crate::transcript::Transcript;
+use crate::Error;
+
+/// A proof of knowledge.
+const PROOF_BYTES: usize = 64;
+
+/// What a member keeps after part one or two; its bytes are secret.
+pub type SecretState = Zeroizing<Vec<u8>>;
+
+/// Bytes of a package.
+pub fn package_bytes(shape: Shape) -> usize {
+    Dealing::length(shape) + shape.num_keys * PROOF_BYTES
+}
+
+/// Part one: draws a polynomial per key. Returns what is kept and the package.
+pub fn part1(
+    shape: Shape,
+    member: u16,
+    rng: &mut (impl RngCore + CryptoRng),
+) -> Result<(SecretState, Vec<u8>), Error> {
+    let identifier = identifier(shape, member)?;
+    let seeds = seeds(shape.num_keys, rng);
+    let runs: Vec<(round1::SecretPackage, round1::Package)> = seeds
+        .par_iter()
+        .map(|seed| {
+            let rng = ChaCha20Rng::from_seed(*seed);
+            dkg::part1(identifier, shape.num_members, shape.threshold, rng).map_err(refuse)
+        })
+        .collect::<Result<_, _>>()?;
+    let mut package = Vec::with_capacity(package_bytes(shape));
+    for (_, run) in &runs {
+        for point in run.commitment().serialize().map_err(refuse)? {
+            package.extend_from_slice(&point);
+        }
+    }
+    for (_, run) in &runs {
+        package.extend_from_slice(&run.proof_of_knowledge().serialize().map_err(refuse)?);
+    }
+    let kept = runs.iter().map(|(secret, _)| secret.serialize().map_err(refuse));
+    Ok((write_states(kept)?, package))
+}
+
+/// Part two: checks every other member's proofs of knowledge. Returns what is kept and the
+/// shares for each other member.
+pub fn part2(
+    shape: Shape,
+    member: u16,
+    state: &[u8],
+    packages: &BTreeMap<u16, Vec<u8>>,
+) -> Result<(SecretState, BTreeMap<u16, SecretState>), Error> {
+    let others = read_packages(shape, member, packages)?;
+    let states = read_states(shape, state)?;
+    let runs: Vec<_> = states
+        .par_iter()
+        .zip(&others)
+        .map(|(state, packages)| {
+            let secret = round1::SecretPackage::deserialize(state).map_err(refuse)?;
+            dkg::part2(secret, packages).map_err(|error| blame(shape, error))
+        })
+        .collect::<Result<_, Error>>()?;
+    let mut shares: BTreeMap<u16, SecretState> = BTreeMap::new();
+    for other in shape.members().filter(|&other| other != member) {
+        let to = identifier(shape, other)?;
+        let mut bytes = Zeroizing::new(Vec::with_capacity(shape.num_keys * ELEMENT_BYTES));
+        for (_, outgoing) in &runs {
+            let package = outgoing.get(&to).ok_or(Error::Members { what: "a share is missing" })?;
+            bytes.extend_from_slice(&package.signing_share().serialize());
+        }
+        shares.insert(other, bytes);
+    }
+    let kept = runs.iter().map(|(secret, _)| secret.serialize().map_err(refuse));
+    Ok((write_states(kept)?, shares))
+}
+
+/// Part three: checks every share and adds them. Returns the keys and the own shares.
+pub fn part3(
+    shape: Shape,
+    member: u16,
+    state: &[u8],
+    packages: &BTreeMap<u16, Vec<u8>>,
+    shares: &BTreeMap<u16, SecretState>,
+) -> Result<(ThresholdKeys, SecretShares), Error> {
+    let others = read_packages(shape, member, packages)?;
+    let states = read_states(shape, state)?;
+    for (&dealer, bytes) in shares {
+        check_length("the dealt shares", shape.num_keys * ELEMENT_BYTES, bytes.len())
+            .map_err(|error| error.by(dealer))?;
+    }
+    let scalars: Vec<Scalar> = states
+        .par_iter()
+        .zip(&others)
+        .enumerate()
+        .map(|(key, (state, packages))| {
+            let secret = round2::SecretPackage::deserialize(state).map_err(refuse)?;
+            let incoming = incoming(shape, key, shares)?;
+            let (own, _) =
+                dkg::part3(&secret, packages, &incoming).map_err(|error| blame(shape, error))?;
+            decode_scalar("the own share", &own.signing_share().serialize())
+        })
+        .collect::<Result<_, Error>>()?;
+    let keys = public_keys(shape, packages)?;
+    let own = SecretShares::new(member, scalars);
+    own.check(&keys)?;
+    Ok((keys, own))
+}
+
+/// Checks one member's package: encodings and every proof of knowledge; anyone can.
+///
+/// FROST checks the proofs inside part two, which needs a member's secrets; an observer has none.
+/// So the equations R = μ·G − c·φ_0 of all keys are checked here, together, with weights.
+pub fn check_package(shape: Shape, member: u16, package: &[u8]) -> Result<Dealing, Error> {
+    let check = || {
+        check_length("the package", package_bytes(shape), package.len())?;
+        let (commitments, proofs) = package.split_at(Dealing::length(shape));
+        let dealing = Dealing::from_bytes(shape, commitments)?;
+        check_proofs(shape, member, &dealing, proofs)?;
+        Ok(dealing)
+    };
+    check().map_err(|error: Error| error.by(member))
+}
+
+fn check_proofs(shape: Shape, member: u16, dealing: &Dealing, proofs: &[u8]) -> Result<(), Error> {
+    let what = "the proof of knowledge of a dealt secret";
+    let identifier = identifier(shape, member)?.serialize();
+    let mut transcript = Transcript::new("anofel/1/committee/knowledge-of-dealt-secrets");
+    transcript.number("member", member.into()).field("proofs", proofs);
+    let weights = transcript.weights(shape.num_keys);
+    let (mut on_base, mut scalars, mut points) = (Scalar::ZERO, Vec::new(), Vec::new());
+    for ((proof, constant), weight) in
+        proofs.chunks_exact(PROOF_BYTES).zip(dealing.constants()).zip(weights)
+    {
+        let (r, mu) = proof.split_at(ELEMENT_BYTES);
+        let constant_bytes = constant.compress().to_bytes();
+        let challenge = Ristretto255Sha512::HDKG(&[&identifier, &constant_bytes[..], r].concat())
+            .ok_or(Error::Proof { what })?;
+        on_base += weight * decode_scalar(what, mu)?;
+        scalars.extend([-(weight * challenge), -weight]);
+        points.extend([constant, decode_point(what, r)?]);
+    }
+    if base(&on_base) + weighted_sum(&scalars, &points) == RistrettoPoint::default() {
+        Ok(())
+    } else {
+        Err(Error::Proof { what })
+    }
+}
+
+/// The keys that all packages together make; anyone computes them.
+pub fn public_keys(
+    shape: Shape,
+    packages: &BTreeMap<u16, Vec<u8>>,
+) -> Result<ThresholdKeys, Error> {
+    if !packages.keys().copied().eq(shape.members()) {
+        return Err(Error::Members { what: "a package is missing or foreign" });
+    }
+    let dealings: Vec<Dealing> = packages
+        .iter()
+        .map(|(&member, package)| check_package(shape, member, package))
+        .collect::<Result<_, _>>()?;
+    Ok(summed_keys(shape, &dealings.iter().collect::<Vec<_>>()))
+}
+
+fn identifier(shape: Shape, member: u16) -> Result<Identifier, Error> {
+    shape.check_member(member)?;
+    Identifier::try_from(member).map_err(refuse)
+}
+
+fn seeds(count: usize, rng: &mut (impl RngCore + CryptoRng)) -> Zeroizing<Vec<[u8; 32]>> {
+    let mut seeds = Zeroizing::new(vec![[0; 32]; count]);
+    seeds.iter_mut().for_each(|seed| rng.fill_bytes(seed));
+    seeds
+}
+
+/// The packages of all other members, key by key.
+fn read_packages(
+    shape: Shape,
+    member: u16,
+    packages: &BTreeMap<u16, Vec<u8>>,
+) -> Result<Vec<BTreeMap<Identifier, round1::Package>>, Error> {
+    if !packages.keys().copied().eq(shape.members()) {
+        return Err(Error::Members { what: "a package is missing or foreign" });
+    }
+    for (&other, package) in packages {
+        check_length("the package", package_bytes(shape), package.len())
+            .map_err(|error| error.by(other))?;
+    }
+    (0..shape.num_keys)
+        .into_par_iter()
+        .map(|key| {
+            packages
+                .iter()
+                .filter(|(&other, _)| other != member)
+                .map(|(&other, package)| {
+                    let package = read_package(shape, key, package).map_err(|e| e.by(other))?;
+                    Ok((identifier(shape, other)?, package))
+                })
+                .collect()
+        })
+        .collect()
+}
+
+fn read_package(shape: Shape, key: usize, package: &[u8]) -> Result<round1::Package, Error> {
+    let (commitments, proofs) = package.split_at(Dealing::length(shape));
+    let row = usize::from(shape.threshold) * ELEMENT_BYTES;
+    let not_canonical = |what| move |_| Error::NotCanonical { what, index: key };
+    let commitment = VerifiableSecretSharingCommitment::deserialize(
+        commitments[key * row..(key + 1) * row].chunks_exact(ELEMENT_BYTES),
+    )
+    .map_err(not_canonical("the dealer's commitments"))?;
+    let proof = Signature::deserialize(&proofs[key * PROOF_BYTES..(key + 1) * PROOF_BYTES])
+        .map_err(not_canonical("the proof of knowledge"))?;
+    Ok(round1::Package::new(commitment, proof))
+}
+
+fn incoming(
+    shape: Shape,
+    key: usize,
+    shares: &BTreeMap<u16, SecretState>,
+) -> Result<BTreeMap<Identifier, round2::Package>, Error> {
+    shares
+        .iter()
+        .map(|(&dealer, bytes)| {
+            let share = &bytes[key * ELEMENT_BYTES..(key + 1) * ELEMENT_BYTES];
+            let share = SigningShare::deserialize(share).map_err(|_| {
+                Error::NotCanonical { what: "the dealt shares", index: key }.by(dealer)
+            })?;
+            Ok((identifier(shape, dealer)?, round2::Package::new(share)))
+        })
+        .collect()
+}
+
+/// One length (4 bytes, little-endian) and one state per key.
+fn write_states(
+    states: impl Iterator<Item = Result<Vec<u8>, Error>>,
+) -> Result<SecretState, Error> {
+    let mut bytes = SecretState::default();
+    for state in states {
+        let state = Zeroizing::new(state?);
+        bytes.extend_from_slice(&(state.len() as u32).to_le_bytes());
+        bytes.extend_from_slice(&state);
+    }
+    Ok(bytes)
+}
+
+fn read_states(shape: Shape, mut bytes: &[u8]) -> Result<Vec<&[u8]>, Error> {
+    let what = "the stored state of key generation";
+    let damaged = Error::NotCanonical { what, index: 0 };
+    let mut states = Vec::with_capacity(shape.num_keys);
+    while let Some((length, rest)) = bytes.split_first_chunk::<4>() {
+        let length = u32::from_le_bytes(*length) as usize;
+        let (state, rest) = rest.split_at_checked(length).ok_or_else(|| damaged.clone())?;
+        states.push(state);
+        bytes = rest;
+    }
+    if bytes.is_empty() && states.len() == shape.num_keys {
+        Ok(states)
+    } else {
+        Err(damaged)
+    }
+}
+
+/// A FROST error with its culprit, in our words.
+fn blame(shape: Shape, error: frost_ristretto255::Error) -> Error {
+    let culprit = error.culprits().first().and_then(|culprit| {
+        shape.members().find(|&member| identifier(shape, member).as_ref() == Ok(culprit))
+    });
+    let what = match error {
+        frost_ristretto255::Error::InvalidProofOfKnowledge { .. } => {
+            "the proof of knowledge of a dealt secret"
+        }
+        frost_ristretto255::Error::InvalidSecretShare { .. } => {
+            "the match of the dealt shares with their commitments"
+        }
+        _ => "a step of key generation",
+    };
+    match culprit {
+        Some(member) => Error::Proof { what }.by(member),
+        None => Error::Proof { what },
+    }
+}
+
+fn refuse(_: frost_ristretto255::Error) -> Error {
+    Error::Proof { what: "a step of key generation" }
+}

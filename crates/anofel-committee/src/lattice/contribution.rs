@@ -1,0 +1,272 @@
+//! A client's contribution: the mask, the wrapped secret and the proof of plaintext knowledge.
+//!
+//! Envelope: R ‖ T ‖ z, a Schnorr proof for R = r·G with z·G = T + e·R. Knowing r is knowing
+//! every plaintext, so this one proof is the proof of plaintext knowledge (D-10). The challenge
+//! e covers genesis, domain, committee key, position in the bundle, scope, nullifier, tag,
+//! pk_sig, R and the first message T.
+//!
+//! Payload: the packed words of the vector, then C_0 … C_{N−1}.
+
+use curve25519_dalek::ristretto::RistrettoPoint;
+use curve25519_dalek::scalar::Scalar;
+use curve25519_dalek::traits::Identity;
+use rand::{CryptoRng, RngCore, SeedableRng};
+use rand_chacha::ChaCha20Rng;
+use rayon::prelude::*;
+use subtle::{ConditionallySelectable, ConstantTimeEq};
+use zeroize::{Zeroize, ZeroizeOnDrop};
+
+use super::codec::Codec;
+use crate::error::check_length;
+use crate::group::{
+    base, decode_point, decode_points, decode_real_point, decode_scalar, encode_doubles, half,
+    random_scalar, small_scalar, ELEMENT_BYTES,
+};
+use crate::ring::{self, Multiplier, CBD_WIDTH, DEGREE};
+use crate::transcript::Transcript;
+use crate::Error;
+
+/// R ‖ T ‖ z.
+pub const ENVELOPE_BYTES: usize = 3 * ELEMENT_BYTES;
+
+/// C_0 … C_{N−1}.
+pub const WRAPPED_KEY_BYTES: usize = DEGREE * ELEMENT_BYTES;
+
+/// Everything that a post is bound to.
+#[derive(Debug, Clone)]
+pub struct Post {
+    /// The board.
+    pub genesis: [u8; 32],
+    /// The task, for the public polynomials.
+    pub task: [u8; 32],
+    /// The task's iteration, for the public polynomials.
+    pub iteration: u64,
+    /// The committee's key.
+    pub key_id: [u8; 32],
+    /// The committee's place in the bundle.
+    pub position: u16,
+    /// H(genesis, bundle, iteration).
+    pub scope: [u8; 32],
+    /// The iteration nullifier.
+    pub nullifier: [u8; 32],
+    /// The tag.
+    pub tag: [u8; 32],
+    /// The post's signing key.
+    pub pk_sig: [u8; 32],
+}
+
+impl Post {
+    /// The challenge of the proof of plaintext knowledge.
+    fn challenge(&self, r: &[u8], first_message: &[u8]) -> Scalar {
+        let mut transcript = Transcript::new("anofel/1/committee/lattice/plaintext-knowledge");
+        transcript
+            .field("genesis", &self.genesis)
+            .field("committee key", &self.key_id)
+            .number("position", self.position.into())
+            .field("scope", &self.scope)
+            .field("nullifier", &self.nullifier)
+            .field("tag", &self.tag)
+            .field("pk_sig", &self.pk_sig)
+            .field("R", r)
+            .field("first message", first_message);
+        transcript.scalar()
+    }
+
+    /// The seed of the public polynomials a_k: H(genesis, task, iteration, committee key).
+    pub fn public_seed(&self) -> [u8; 32] {
+        public_seed(&self.genesis, &self.task, self.iteration, &self.key_id)
+    }
+}
+
+/// The seed of the public polynomials a_k: H(genesis, task, iteration, committee key).
+pub fn public_seed(genesis: &[u8], task: &[u8], iteration: u64, key_id: &[u8]) -> [u8; 32] {
+    let mut transcript = Transcript::new("anofel/1/committee/lattice/public");
+    transcript
+        .field("genesis", genesis)
+        .field("task", task)
+        .number("iteration", iteration)
+        .field("committee key", key_id);
+    let mut seed = [0; 32];
+    seed.copy_from_slice(&transcript.bytes()[..32]);
+    seed
+}
+
+/// Everything of a contribution that does not depend on the update (kept; used once).
+#[derive(Zeroize, ZeroizeOnDrop)]
+pub struct Prepared {
+    #[zeroize(skip)]
+    codec: Codec,
+    masks: Vec<u64>,
+    #[zeroize(skip)]
+    envelope: [u8; ENVELOPE_BYTES],
+    #[zeroize(skip)]
+    wrapped: Vec<[u8; ELEMENT_BYTES]>,
+}
+
+impl Prepared {
+    /// Draws s, e and r; makes masks a·s + e, the wrapped secret and its proof.
+    pub fn new(
+        codec: Codec,
+        post: &Post,
+        keys: &[RistrettoPoint],
+        rng: &mut (impl RngCore + CryptoRng),
+    ) -> Self {
+        let mut secret: Vec<i64> = (0..DEGREE).map(|_| ring::centred_binomial(rng)).collect();
+        let mut r = random_scalar(rng);
+        let envelope = prove_plaintext_knowledge(post, &r, rng);
+        let wrapped = wrap(keys, &r, &secret);
+        let masks = masks(&codec, &post.public_seed(), &secret, rng);
+        secret.zeroize();
+        r.zeroize();
+        Self { codec, masks, envelope, wrapped }
+    }
+
+    /// R ‖ T ‖ z.
+    pub fn envelope(&self) -> &[u8; ENVELOPE_BYTES] {
+        &self.envelope
+    }
+
+    /// The codec it was prepared for.
+    pub fn codec(&self) -> &Codec {
+        &self.codec
+    }
+
+    /// Encodes, masks, switches and packs the update, and appends the wrapped secret.
+    pub fn seal(self, values: &[i64]) -> Result<Vec<u8>, Error> {
+        self.codec.check(values)?;
+        let mut payload = vec![0; self.codec.packed_bytes() + WRAPPED_KEY_BYTES];
+        let (packed, wrapped) = payload.split_at_mut(self.codec.packed_bytes());
+        self.codec.seal(&self.masks, values, packed);
+        wrapped.copy_from_slice(self.wrapped.as_flattened());
+        Ok(payload)
+    }
+}
+
+fn prove_plaintext_knowledge(
+    post: &Post,
+    r: &Scalar,
+    rng: &mut (impl RngCore + CryptoRng),
+) -> [u8; ENVELOPE_BYTES] {
+    let mut nonce = random_scalar(rng);
+    let public = base(r).compress().to_bytes();
+    let first_message = base(&nonce).compress().to_bytes();
+    let response = nonce + post.challenge(&public, &first_message) * r;
+    nonce.zeroize();
+    let mut envelope = [0; ENVELOPE_BYTES];
+    for (part, bytes) in
+        envelope.chunks_exact_mut(ELEMENT_BYTES).zip([public, first_message, response.to_bytes()])
+    {
+        part.copy_from_slice(&bytes);
+    }
+    envelope
+}
+
+/// C_j = r·pk_j + s_j·G; halves are computed, so that the encodings share inversions.
+fn wrap(keys: &[RistrettoPoint], r: &Scalar, secret: &[i64]) -> Vec<[u8; ELEMENT_BYTES]> {
+    let mut half_r = half(r);
+    let table: Vec<RistrettoPoint> =
+        (-CBD_WIDTH..=CBD_WIDTH).map(|value| base(&half(&small_scalar(value)))).collect();
+    let halves: Vec<RistrettoPoint> = keys
+        .par_iter()
+        .with_min_len(16)
+        .zip(secret)
+        .map(|(key, &coefficient)| key * half_r + select(&table, coefficient))
+        .collect();
+    half_r.zeroize();
+    encode_doubles(&halves)
+}
+
+/// The table's entry for a coefficient, found without a branch or an address that depends on it.
+fn select(table: &[RistrettoPoint], coefficient: i64) -> RistrettoPoint {
+    let wanted = (coefficient + CBD_WIDTH) as u64;
+    let mut found = RistrettoPoint::identity();
+    for (index, entry) in table.iter().enumerate() {
+        found.conditional_assign(entry, (index as u64).ct_eq(&wanted));
+    }
+    found
+}
+
+/// a_k·s + e_k for every block k, as coefficients.
+fn masks(
+    codec: &Codec,
+    seed: &[u8; 32],
+    secret: &[i64],
+    rng: &mut (impl RngCore + CryptoRng),
+) -> Vec<u64> {
+    let transformed = transform(secret);
+    let mut seeds: Vec<[u8; 32]> = (0..codec.num_blocks())
+        .map(|_| {
+            let mut seed = [0; 32];
+            rng.fill_bytes(&mut seed);
+            seed
+        })
+        .collect();
+    let mut masks = vec![0; codec.num_blocks() * DEGREE];
+    masks.par_chunks_exact_mut(DEGREE).zip(&seeds).enumerate().for_each(|(k, (mask, noise))| {
+        mask.copy_from_slice(product(seed, k as u64, &transformed).as_slice());
+        let mut noise = ChaCha20Rng::from_seed(*noise);
+        for value in mask {
+            *value = ring::add(*value, ring::residue(ring::centred_binomial(&mut noise)));
+        }
+    });
+    seeds.zeroize();
+    masks
+}
+
+/// A secret polynomial, transformed once for all blocks.
+pub(super) fn transform(secret: &[i64]) -> Vec<Multiplier> {
+    let mut values = Box::new([0; DEGREE]);
+    for (value, coefficient) in values.iter_mut().zip(secret) {
+        *value = ring::residue(*coefficient);
+    }
+    ring::forward(&mut values);
+    let multipliers = values.iter().map(|&value| Multiplier::new(value)).collect();
+    values.zeroize();
+    multipliers
+}
+
+/// a_k·s as coefficients.
+pub(super) fn product(seed: &[u8; 32], k: u64, secret: &[Multiplier]) -> Box<ring::Polynomial> {
+    let mut values = ring::expand_public(seed, k);
+    for (value, factor) in values.iter_mut().zip(secret) {
+        *value = factor.times(*value);
+    }
+    ring::inverse(&mut values);
+    values
+}
+
+/// Checks an envelope: encodings, and z·G = T + e·R. Returns R.
+pub fn verify_envelope(post: &Post, envelope: &[u8]) -> Result<RistrettoPoint, Error> {
+    check_length("the envelope", ENVELOPE_BYTES, envelope.len())?;
+    let (public, rest) = envelope.split_at(ELEMENT_BYTES);
+    let (first_message, response) = rest.split_at(ELEMENT_BYTES);
+    let r = decode_real_point("R", public)?;
+    let t = decode_point("the first message", first_message)?;
+    let z = decode_scalar("the response", response)?;
+    let e = post.challenge(public, first_message);
+    if RistrettoPoint::vartime_double_scalar_mul_basepoint(&-e, &r, &z) == t {
+        Ok(r)
+    } else {
+        Err(Error::Proof { what: "the proof of plaintext knowledge" })
+    }
+}
+
+/// A payload whose every part was parsed, ready to be added.
+pub struct Checked {
+    pub(super) codec: Codec,
+    pub(super) packed: Vec<u8>,
+    pub(super) r: RistrettoPoint,
+    pub(super) wrapped: Vec<RistrettoPoint>,
+}
+
+impl Checked {
+    /// Parses a payload: exact length and canonical points. R comes from the checked envelope.
+    pub fn new(codec: Codec, r: &[u8], payload: &[u8]) -> Result<Self, Error> {
+        let packed_bytes = codec.packed_bytes();
+        check_length("the payload", packed_bytes + WRAPPED_KEY_BYTES, payload.len())?;
+        let (packed, wrapped) = payload.split_at(packed_bytes);
+        let wrapped = decode_points("the wrapped secret", DEGREE, wrapped)?;
+        let r = decode_real_point("R", r)?;
+        Ok(Self { codec, packed: packed.to_vec(), r, wrapped })
+    }
+}

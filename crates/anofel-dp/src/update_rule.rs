@@ -1,0 +1,154 @@
+//! The `integer-mean` rule: how the owner turns a sum of updates into the next model (step 8′).
+//!
+//! v′ = round(β·v / 2^16) + round(lr_num·S / (lr_den·count)), m′ = m + v′,
+//! with round half to even, 128-bit intermediates, and overflow an error. Everyone who
+//! applies it to the same integers gets the same model to the last bit.
+
+use crate::error::UpdateError;
+use rayon::prelude::*;
+
+/// β is given in units of 2^−16.
+pub const MOMENTUM_BITS: u32 = 16;
+
+/// The rational numbers of the rule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct IntegerMean {
+    momentum: u32,
+    numerator: i128,
+    denominator: i128,
+}
+
+impl IntegerMean {
+    /// The rule for one iteration: β = `momentum`/2^16 in \[0, 1), learning rate `lr_num`/`lr_den` > 0, `count` contributors.
+    pub fn new(momentum: u32, lr_num: u64, lr_den: u64, count: u64) -> Result<Self, UpdateError> {
+        const LIMIT: u64 = 1 << 62;
+        if momentum >= 1 << MOMENTUM_BITS {
+            return Err(UpdateError::BadRule("a momentum below 1"));
+        }
+        if lr_num == 0 || lr_den == 0 || lr_num > LIMIT || lr_den > LIMIT {
+            return Err(UpdateError::BadRule(
+                "a learning rate of two positive integers up to 2^62",
+            ));
+        }
+        if count == 0 || count > LIMIT {
+            return Err(UpdateError::BadRule("at least one contributor"));
+        }
+        Ok(Self {
+            momentum,
+            numerator: i128::from(lr_num),
+            denominator: i128::from(lr_den) * i128::from(count),
+        })
+    }
+
+    fn velocity(&self, velocity: i64, sum: i64) -> Option<i64> {
+        let decayed =
+            round_half_even(i128::from(self.momentum) * i128::from(velocity), 1 << MOMENTUM_BITS);
+        let step = round_half_even(self.numerator * i128::from(sum), self.denominator);
+        i64::try_from(decayed + step).ok()
+    }
+
+    /// Apply the rule in place to a model and its velocity. On an error neither is changed.
+    pub fn apply(
+        &self,
+        model: &mut [i64],
+        velocity: &mut [i64],
+        sum: &[i64],
+    ) -> Result<(), UpdateError> {
+        if model.len() != sum.len() || velocity.len() != sum.len() {
+            return Err(UpdateError::LengthsDiffer {
+                model: model.len(),
+                velocity: velocity.len(),
+                sum: sum.len(),
+            });
+        }
+        let next = |(index, ((&m, &v), &s)): (usize, ((&i64, &i64), &i64))| {
+            let new_velocity = self.velocity(v, s).ok_or(UpdateError::Overflow { index })?;
+            let new_parameter =
+                m.checked_add(new_velocity).ok_or(UpdateError::Overflow { index })?;
+            Ok((new_parameter, new_velocity))
+        };
+        let updated: Vec<Result<(i64, i64), UpdateError>> = model
+            .par_iter()
+            .zip(velocity.par_iter())
+            .zip(sum.par_iter())
+            .enumerate()
+            .map(next)
+            .collect();
+        // Collected first so that the reported parameter is the first one, whatever the threads did.
+        let updated: Vec<(i64, i64)> = updated.into_iter().collect::<Result<_, _>>()?;
+        for ((m, v), (new_m, new_v)) in model.iter_mut().zip(velocity.iter_mut()).zip(updated) {
+            (*m, *v) = (new_m, new_v);
+        }
+        Ok(())
+    }
+}
+
+/// The integer nearest to numerator/denominator; a tie goes to the even one. `denominator` is positive.
+pub fn round_half_even(numerator: i128, denominator: i128) -> i128 {
+    let floor = numerator.div_euclid(denominator);
+    let remainder = numerator.rem_euclid(denominator);
+    match (remainder).cmp(&(denominator - remainder)) {
+        std::cmp::Ordering::Less => floor,
+        std::cmp::Ordering::Greater => floor + 1,
+        std::cmp::Ordering::Equal => floor + (floor & 1),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn ties_go_to_the_even_neighbour() {
+        let rounded: Vec<i128> = (-7..=7).map(|n| round_half_even(n, 2)).collect();
+        assert_eq!(rounded, [-4, -3, -2, -2, -2, -1, 0, 0, 0, 1, 2, 2, 2, 3, 4]);
+    }
+
+    #[test]
+    fn the_rule_follows_its_formula() {
+        let rule = IntegerMean::new(1 << 15, 1, 2, 3).expect("a rule");
+        let (mut model, mut velocity) = ([10, -10, 0], [3, -5, 0]);
+        rule.apply(&mut model, &mut velocity, &[9, -9, 3]).expect("no overflow");
+        // round(1.5) + round(1.5) = 4; round(-2.5) + round(-1.5) = -4; 0 + round(0.5) = 0.
+        assert_eq!(velocity, [4, -4, 0]);
+        assert_eq!(model, [14, -14, 0]);
+    }
+
+    #[test]
+    fn overflow_names_the_first_parameter_and_changes_nothing() {
+        let rule = IntegerMean::new(0, 1, 1, 1).expect("a rule");
+        let (mut model, mut velocity) = ([0, i64::MAX, i64::MAX], [0; 3]);
+        let error = rule.apply(&mut model, &mut velocity, &[5, 1, 1]);
+        assert_eq!(error, Err(UpdateError::Overflow { index: 1 }));
+        assert_eq!(model, [0, i64::MAX, i64::MAX]);
+        let fast = IntegerMean::new(0, 3, 1, 1).expect("a rule");
+        assert!(fast.apply(&mut [0], &mut [0], &[i64::MAX]).is_err());
+    }
+
+    #[test]
+    fn bad_rules_are_refused() {
+        assert!(IntegerMean::new(1 << 16, 1, 1, 1).is_err());
+        assert!(IntegerMean::new(0, 0, 1, 1).is_err());
+        assert!(IntegerMean::new(0, 1, 0, 1).is_err());
+        assert!(IntegerMean::new(0, 1, 1, 0).is_err());
+        let rule = IntegerMean::new(0, 1, 1, 1).expect("a rule");
+        assert!(rule.apply(&mut [0], &mut [0, 0], &[0]).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn rounding_is_nearest_and_even(numerator in -(1i128 << 100)..(1i128 << 100), denominator in 1i128..(1i128 << 90)) {
+            let rounded = round_half_even(numerator, denominator);
+            let error = (numerator - rounded * denominator).abs();
+            prop_assert!(2 * error <= denominator);
+            prop_assert!(2 * error < denominator || rounded % 2 == 0);
+        }
+
+        #[test]
+        fn extremes_never_panic(m: i64, v: i64, s: i64, momentum in 0u32..(1 << 16), num in 1u64..=(1 << 62), den in 1u64..=(1 << 62), count in 1u64..=(1 << 62)) {
+            let rule = IntegerMean::new(momentum, num, den, count).expect("in range");
+            let _ = rule.apply(&mut [m], &mut [v], &[s]);
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! `anofel._core.count`: the encrypted bits of a bundle, their proof, and the count.
+
+/// The encrypted bits of a bundle, their proof, and the count.
+#[pyo3::pymodule]
+pub mod count {
+    use anofel_committee::count::{self as counting, Accepts};
+    use anofel_committee::{group, Error};
+    use anofel_primitives::commitment::{TypeBlinding, TypeCommitment};
+    use anofel_primitives::identity::DatasetType;
+    use pyo3::prelude::*;
+    use pyo3::types::PyBytes;
+    use rand::rngs::OsRng;
+
+    use crate::committee::{digest, refuse};
+
+    /// Key id, count key, and accepted types or None for any.
+    type CommitteeLine = (Vec<u8>, Vec<u8>, Option<Vec<u32>>);
+
+    /// Everything that a ballot is bound to.
+    #[pyclass(frozen)]
+    struct Bundle(counting::Bundle);
+
+    #[pymethods]
+    impl Bundle {
+        /// Committees are (key id, count key, accepted types or None for any), in order.
+        #[new]
+        #[pyo3(signature = (*, genesis, scope, nullifier, tag, pk_sig, type_commitment, committees))]
+        #[allow(clippy::too_many_arguments, reason = "the fields of the statement, by name")]
+        fn new(
+            genesis: &[u8],
+            scope: &[u8],
+            nullifier: &[u8],
+            tag: &[u8],
+            pk_sig: &[u8],
+            type_commitment: &[u8],
+            committees: Vec<CommitteeLine>,
+        ) -> PyResult<Self> {
+            let what = "the dataset type commitment";
+            let committees = committees
+                .into_iter()
+                .map(|(key_id, key, types)| {
+                    let accepts = types.map_or(Accepts::Any, Accepts::Types);
+                    counting::Committee::new(digest("the committee key", &key_id)?, &key, accepts)
+                        .map_err(refuse)
+                })
+                .collect::<PyResult<_>>()?;
+            let bundle = counting::Bundle {
+                genesis: digest("genesis", genesis)?,
+                scope: digest("the scope", scope)?,
+                nullifier: digest("the nullifier", nullifier)?,
+                tag: digest("the tag", tag)?,
+                pk_sig: digest("pk_sig", pk_sig)?,
+                type_commitment: TypeCommitment::from_bytes(type_commitment)
+                    .map_err(|_| refuse(Error::NotCanonical { what, index: 0 }))?,
+                committees,
+            };
+            bundle.check().map_err(refuse)?;
+            Ok(Self(bundle))
+        }
+
+        /// Bytes of a ballot.
+        #[getter]
+        fn ballot_bytes(&self) -> usize {
+            counting::Ballot::length(&self.0)
+        }
+
+        /// Encrypts and proves: the target's bit is 1, all others are 0.
+        fn vote<'py>(
+            &self,
+            py: Python<'py>,
+            target: Option<usize>,
+            dataset_type: u32,
+            blinding: &[u8],
+        ) -> PyResult<Bound<'py, PyBytes>> {
+            let what = "the type blinding";
+            let blinding = TypeBlinding::from_bytes(blinding)
+                .map_err(|_| refuse(Error::NotCanonical { what, index: 0 }))?;
+            let opening =
+                counting::Opening { target, dataset_type: DatasetType(dataset_type), blinding };
+            let ballot = py
+                .detach(|| counting::Ballot::new(&self.0, &opening, &mut OsRng))
+                .map_err(refuse)?;
+            Ok(PyBytes::new(py, &ballot.to_bytes()))
+        }
+
+        /// Checks a ballot.
+        fn verify(&self, py: Python<'_>, ballot: &[u8]) -> PyResult<()> {
+            py.detach(|| counting::Ballot::from_bytes(&self.0, ballot)?.verify(&self.0))
+                .map_err(refuse)
+        }
+    }
+
+    /// Adds encrypted bits, given one after the other: ΣU ‖ ΣV.
+    #[pyfunction]
+    fn add_bits<'py>(py: Python<'py>, ciphertexts: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
+        let tally = py
+            .detach(|| {
+                let mut tally = counting::Tally::default();
+                ciphertexts
+                    .chunks(counting::CIPHERTEXT_BYTES)
+                    .try_for_each(|bit| tally.add(bit))?;
+                Ok(tally)
+            })
+            .map_err(refuse)?;
+        Ok(PyBytes::new(py, &tally.to_bytes()))
+    }
+
+    /// A member's share of a count.
+    #[pyfunction]
+    fn count_share<'py>(
+        py: Python<'py>,
+        tally: &[u8],
+        member: u16,
+        secret: &[u8],
+        context: &[u8],
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let tally = counting::Tally::from_bytes(tally).map_err(refuse)?;
+        let secret = group::decode_scalar("the secret share", secret).map_err(refuse)?;
+        Ok(PyBytes::new(py, &counting::count_share(&tally, member, &secret, context, &mut OsRng)))
+    }
+
+    /// Checks a member's share of a count.
+    #[pyfunction]
+    fn verify_count_share(
+        tally: &[u8],
+        member: u16,
+        verification_share: &[u8],
+        context: &[u8],
+        share: &[u8],
+    ) -> PyResult<()> {
+        let tally = counting::Tally::from_bytes(tally).map_err(refuse)?;
+        counting::verify_count_share(&tally, member, verification_share, context, share)
+            .map_err(refuse)
+    }
+
+    /// The count from t checked shares.
+    #[pyfunction]
+    fn combine_count(
+        py: Python<'_>,
+        tally: &[u8],
+        shares: Vec<(u16, Vec<u8>)>,
+        largest: u32,
+    ) -> PyResult<u32> {
+        let tally = counting::Tally::from_bytes(tally).map_err(refuse)?;
+        py.detach(|| counting::combine_count(&tally, &shares, largest)).map_err(refuse)
+    }
+}

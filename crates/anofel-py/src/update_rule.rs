@@ -1,0 +1,59 @@
+//! `anofel._core.update_rule`: the exact rule that turns a sum into the next model.
+
+/// The exact rule that turns a sum of updates into the next model.
+#[pyo3::pymodule]
+pub mod update_rule {
+    use crate::error::InvalidInput;
+    use anofel_dp::update_rule::IntegerMean;
+    use anofel_dp::UpdateError;
+    use pyo3::exceptions::PyOverflowError;
+    use pyo3::prelude::*;
+    use pyo3::types::PyBytes;
+
+    fn to_error(error: UpdateError) -> PyErr {
+        match error {
+            UpdateError::Overflow { .. } => PyOverflowError::new_err(error.to_string()),
+            other => InvalidInput::new_err(other.to_string()),
+        }
+    }
+
+    fn decode(bytes: &[u8]) -> PyResult<Vec<i64>> {
+        let (words, rest) = bytes.as_chunks::<8>();
+        if !rest.is_empty() {
+            return Err(InvalidInput::new_err(
+                "a vector must be a whole number of 64-bit integers",
+            ));
+        }
+        Ok(words.iter().map(|word| i64::from_le_bytes(*word)).collect())
+    }
+
+    fn encode<'py>(py: Python<'py>, values: &[i64]) -> PyResult<Bound<'py, PyBytes>> {
+        PyBytes::new_with(py, values.len() * 8, |buffer| {
+            for (slot, value) in buffer.chunks_exact_mut(8).zip(values) {
+                slot.copy_from_slice(&value.to_le_bytes());
+            }
+            Ok(())
+        })
+    }
+
+    /// Apply `integer-mean` to little-endian 64-bit vectors; returns the next model and the next velocity.
+    #[pyfunction]
+    #[pyo3(signature = (model, velocity, total, *, momentum, lr_num, lr_den, count))]
+    #[allow(clippy::too_many_arguments, reason = "they are the letters of one formula, by name")]
+    #[allow(clippy::type_complexity, reason = "a pair of byte strings")]
+    fn integer_mean<'py>(
+        py: Python<'py>,
+        model: &[u8],
+        velocity: &[u8],
+        total: &[u8],
+        momentum: u32,
+        lr_num: u64,
+        lr_den: u64,
+        count: u64,
+    ) -> PyResult<(Bound<'py, PyBytes>, Bound<'py, PyBytes>)> {
+        let rule = IntegerMean::new(momentum, lr_num, lr_den, count).map_err(to_error)?;
+        let (mut model, mut velocity, total) = (decode(model)?, decode(velocity)?, decode(total)?);
+        py.detach(|| rule.apply(&mut model, &mut velocity, &total)).map_err(to_error)?;
+        Ok((encode(py, &model)?, encode(py, &velocity)?))
+    }
+}

@@ -1,0 +1,35 @@
+from collections.abc import Sequence
+from typing import final
+
+__all__ = [
+    "Bundle",
+    "add_bits",
+    "combine_count",
+    "count_share",
+    "verify_count_share",
+]
+
+@final
+class Bundle:
+    def __new__(
+        cls,
+        *,
+        genesis: bytes,
+        scope: bytes,
+        nullifier: bytes,
+        tag: bytes,
+        pk_sig: bytes,
+        type_commitment: bytes,
+        committees: Sequence[tuple[bytes, bytes, Sequence[int] | None]],
+    ) -> Bundle: ...
+    @property
+    def ballot_bytes(self) -> int: ...
+    def vote(self, target: int | None, dataset_type: int, blinding: bytes) -> bytes: ...
+    def verify(self, ballot: bytes) -> None: ...
+
+def add_bits(ciphertexts: bytes) -> bytes: ...
+def count_share(tally: bytes, member: int, secret: bytes, context: bytes) -> bytes: ...
+def verify_count_share(
+    tally: bytes, member: int, verification_share: bytes, context: bytes, share: bytes
+) -> None: ...
+def combine_count(tally: bytes, shares: Sequence[tuple[int, bytes]], largest: int) -> int: ...

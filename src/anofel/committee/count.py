@@ -1,0 +1,162 @@
+"""The count (D-08): one encrypted bit per committee of the bundle, the same for all schemes.
+
+A client casts a ``Ballot``: for every committee of its bundle an encrypted bit, 1 for the task it
+trains and 0 for the others (all 0 in a cover post), with one proof for the whole bundle. For
+each committee b = 0, or b = 1 and its task takes the dataset type that the submission proof
+committed to; and Σ b ∈ {0, 1}. Committees add the bits of a set and open the sum first.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from anofel._core import count as core
+from anofel.committee.context import MAX_POSTS, AgreedSet, PostContext, digest_of_set
+from anofel.committee.count_key import CountKey, SecretCountShare
+from anofel.committee.errors import BallotRefused, NotAgreed, ShareRefused, TooFewShares
+from anofel.committee.permit import DecryptedCount, counted
+from anofel.committee.refusal import refusing
+from anofel.errors import InvalidInput
+
+CIPHERTEXT_LENGTH = 64
+SHARES_ID_LENGTH = 32
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BundleCommittee:
+    """One committee of a bundle, as the count proof sees it."""
+
+    key_id: bytes
+    count_key: CountKey
+    accepted_types: tuple[int, ...] | None
+    """Ascending; None for any dataset type."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TypeOpening:
+    """What opens the dataset type commitment of the submission proof (kept)."""
+
+    dataset_type: int = field(repr=False)
+    blinding: bytes = field(repr=False)
+
+
+class BallotStatement:
+    """Everything that a ballot is bound to; ``context.iteration`` names genesis and scope."""
+
+    def __init__(
+        self, context: PostContext, type_commitment: bytes, committees: Iterable[BundleCommittee]
+    ) -> None:
+        lines = tuple(committees)
+        self._size = len(lines)
+        with refusing(BallotRefused):
+            self._bundle = core.Bundle(
+                genesis=context.iteration.genesis,
+                scope=context.iteration.scope,
+                nullifier=context.nullifier,
+                tag=context.tag,
+                pk_sig=context.pk_sig,
+                type_commitment=type_commitment,
+                committees=[(line.key_id, line.count_key.public, line.accepted_types) for line in lines],
+            )
+
+    @property
+    def ballot_bytes(self) -> int:
+        """The exact length of every ballot for this bundle."""
+        return self._bundle.ballot_bytes
+
+    def cast(self, target: int | None, opening: TypeOpening) -> bytes:
+        """Encrypt and prove the bits: 1 at position ``target``, 0 elsewhere (step 5).
+
+        Raises ``InvalidInput`` if the task at the target does not take the dataset type.
+        """
+        with refusing(InvalidInput):
+            return self._bundle.vote(target, opening.dataset_type, opening.blinding)
+
+    def verify(self, ballot: bytes) -> None:
+        """Check a ballot (admission). Raises ``BallotRefused``."""
+        with refusing(BallotRefused):
+            self._bundle.verify(ballot)
+
+    def bit(self, ballot: bytes, position: int) -> bytes:
+        """Return the encrypted bit of one committee, from a ballot that was verified."""
+        if not 0 <= position < self._size:
+            raise BallotRefused(f"The bundle has no position {position}.")
+        return ballot[position * CIPHERTEXT_LENGTH : (position + 1) * CIPHERTEXT_LENGTH]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EncryptedCount:
+    """The sum of a set's encrypted bits."""
+
+    set_digest: bytes
+    num_posts: int
+    ciphertext: bytes
+
+
+def add(bits: Mapping[bytes, bytes]) -> EncryptedCount:
+    """Add the encrypted bits of a set, given by nullifier (step 7)."""
+    if len(bits) > MAX_POSTS:
+        raise InvalidInput(f"A committee adds at most {MAX_POSTS} posts, not {len(bits)}.")
+    with refusing(BallotRefused):
+        ciphertext = core.add_bits(b"".join(bits.values()))
+    return EncryptedCount(set_digest=digest_of_set(bits), num_posts=len(bits), ciphertext=ciphertext)
+
+
+def partial_decrypt(
+    key: CountKey, share: SecretCountShare, total: EncryptedCount, agreed: AgreedSet
+) -> bytes:
+    """Make a member's share of the count with its proof (step 8). Raises ``NotAgreed``."""
+    _check_agreed(total, agreed)
+    with refusing(ShareRefused):
+        proof = core.count_share(total.ciphertext, share.member, share.scalar, agreed.digest)
+    made = key.shares_id + proof
+    verify_share(key, total, agreed, share.member, made)
+    return made
+
+
+def verify_share(key: CountKey, total: EncryptedCount, agreed: AgreedSet, member: int, share: bytes) -> None:
+    """Check a member's share of the count. Raises ``ShareRefused`` with the member as culprit.
+
+    1. The set is the agreed one.
+    2. The member exists.
+    3. The share was made with the current shares of the key.
+    4. Its length and encoding are right.
+    5. The equality proof holds for this member, set and count.
+    """
+    _check_agreed(total, agreed)
+    if member not in key.shape.members:
+        raise ShareRefused(f"There is no member {member} in this committee.", (member,))
+    if share[:SHARES_ID_LENGTH] != key.shares_id:
+        raise ShareRefused(f"Member {member} used other than the current shares of the key.", (member,))
+    with refusing(ShareRefused):
+        core.verify_count_share(
+            total.ciphertext,
+            member,
+            key.verification_shares[member - 1],
+            agreed.digest,
+            share[SHARES_ID_LENGTH:],
+        )
+
+
+def combine(
+    key: CountKey, total: EncryptedCount, agreed: AgreedSet, shares: Mapping[int, bytes]
+) -> DecryptedCount:
+    """Open the count from t shares, by member; every share is verified first.
+
+    Raises ``TooFewShares``, ``ShareRefused``, ``NotAgreed``.
+    """
+    if len(shares) < key.shape.threshold:
+        raise TooFewShares(
+            f"{len(shares)} shares were given; the committee opens with {key.shape.threshold}."
+        )
+    for member, share in sorted(shares.items()):
+        verify_share(key, total, agreed, member, share)
+    chosen = sorted(shares.items())[: key.shape.threshold]
+    proofs = [(member, share[SHARES_ID_LENGTH:]) for member, share in chosen]
+    with refusing(ShareRefused):
+        value = core.combine_count(total.ciphertext, proofs, total.num_posts)
+    return counted(agreed, value)
+
+
+def _check_agreed(total: EncryptedCount, agreed: AgreedSet) -> None:
+    if total.set_digest != agreed.set_digest or total.num_posts != agreed.num_posts:
+        raise NotAgreed("The encrypted count is not that of the agreed set of posts.")

@@ -1,0 +1,50 @@
+"""Step 1.c for ``lattice``: all 2049 keys in one run of three rounds."""
+
+from collections.abc import Sequence
+
+from anofel.committee.interface import (
+    GeneratedKey,
+    KeyGenerationRun,
+    RoundMessage,
+    RoundResult,
+    SecretRoundState,
+)
+from anofel.committee.lattice.key import NAME, NUM_KEYS, LatticeKey, LatticeShare
+from anofel.committee.ristretto.key_generation import RistrettoKeyGeneration
+
+
+class LatticeKeyGeneration:
+    """Dealerless key generation; implements ``KeyGeneration``."""
+
+    def __init__(self) -> None:
+        self._rounds = RistrettoKeyGeneration(NUM_KEYS, NAME)
+
+    @property
+    def num_rounds(self) -> int:
+        """How many messages each member posts."""
+        return self._rounds.num_rounds
+
+    def begin(self, run: KeyGenerationRun, member: int) -> RoundResult:
+        """Start a run as the given member."""
+        return self._rounds.begin(run, member)
+
+    def advance(
+        self, state: SecretRoundState, messages: Sequence[RoundMessage]
+    ) -> RoundResult | GeneratedKey:
+        """Go on with every member's message of ``state.round``."""
+        result = self._rounds.advance(state, messages)
+        if isinstance(result, RoundResult):
+            return result
+        key = LatticeKey(state.run.shape, 0, result.keys)
+        return GeneratedKey(key, LatticeShare(key.shares_id, result.secrets), result.transcript)
+
+    def resume(self, data: bytes) -> SecretRoundState:
+        """Read a state that ``to_bytes`` wrote."""
+        return self._rounds.resume(data)
+
+    def observe(
+        self, run: KeyGenerationRun, rounds: Sequence[Sequence[RoundMessage]]
+    ) -> tuple[LatticeKey, bytes]:
+        """Recompute key and transcript from public messages alone."""
+        keys, transcript = self._rounds.observe(run, rounds)
+        return LatticeKey(run.shape, 0, keys), transcript

@@ -1,0 +1,113 @@
+"""Step 1.c: key generation without a dealer, from round to round.
+
+``begin`` and ``advance`` are pure but for the randomness they draw. A state can be saved after
+every round and resumed; a message is made once and sent as often as needed.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from anofel._core import committee as core
+from anofel.committee.errors import InvalidCommittee, KeyGenerationFailed
+from anofel.committee.interface import KeyGenerationRun, RoundMessage, RoundResult, SecretRoundState
+from anofel.committee.refusal import refusing
+from anofel.committee.ristretto import round0_commit, round1_deal, round2_confirm
+from anofel.committee.ristretto.run import Plan, SecretState, collect
+
+NUM_ROUNDS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class RistrettoKeys:
+    """The end of a successful run."""
+
+    keys: core.Keys
+    secrets: core.Secrets
+    transcript: bytes
+
+
+class RistrettoKeyGeneration:
+    """Makes a number of keys for one purpose; a scheme wraps it."""
+
+    def __init__(self, num_keys: int, purpose: str) -> None:
+        self._num_keys = num_keys
+        self._purpose = purpose
+
+    @property
+    def num_rounds(self) -> int:
+        """How many messages each member posts."""
+        return NUM_ROUNDS
+
+    def begin(self, run: KeyGenerationRun, member: int) -> RoundResult:
+        """Start a run as the given member."""
+        plan = self._plan(run)
+        if member not in run.shape.members:
+            raise InvalidCommittee(f"There is no member {member} in a committee of {run.shape.num_members}.")
+        kept, body = round0_commit.send(plan, member)
+        state = SecretState(run=run, member=member, round=0, secrets=kept, history=(), body=body)
+        return RoundResult(state, state.message)
+
+    def advance(
+        self, state: SecretRoundState, messages: Sequence[RoundMessage]
+    ) -> RoundResult | RistrettoKeys:
+        """Go on with everybody's messages of ``state.round``. Raises ``KeyGenerationFailed``."""
+        if not isinstance(state, SecretState):
+            raise TypeError("the state belongs to another key generation")
+        plan = self._plan(state.run)
+        bodies = collect(state.run.run_id, state.round, state.run.shape.members, messages)
+        history = (*state.history, bodies)
+        kept: tuple[bytes, ...]
+        if state.round == 0:
+            round0_commit.receive(plan, bodies)
+            kept, body = round1_deal.send(plan, state.member, _pair(state.secrets), bodies)
+        elif state.round == 1:
+            round1_deal.receive(plan, bodies)
+            kept, body = round2_confirm.send(
+                plan, state.member, _pair(state.secrets), (history[0], history[1])
+            )
+        else:
+            return self._finish(plan, state, bodies)
+        following = SecretState(
+            run=state.run,
+            member=state.member,
+            round=state.round + 1,
+            secrets=kept,
+            history=history,
+            body=body,
+        )
+        return RoundResult(following, following.message)
+
+    def resume(self, data: bytes) -> SecretState:
+        """Read a state that ``to_bytes`` wrote."""
+        try:
+            return SecretState.from_bytes(data)
+        except ValueError as error:
+            raise KeyGenerationFailed(f"The stored state is damaged: {error}.") from None
+
+    def observe(
+        self, run: KeyGenerationRun, rounds: Sequence[Sequence[RoundMessage]]
+    ) -> tuple[core.Keys, bytes]:
+        """Recompute keys and transcript from public messages alone. Raises ``KeyGenerationFailed``."""
+        plan = self._plan(run)
+        if len(rounds) != NUM_ROUNDS:
+            raise KeyGenerationFailed(f"A run has {NUM_ROUNDS} rounds, not {len(rounds)}.")
+        commitments, dealt, verdicts = (
+            collect(run.run_id, number, run.shape.members, messages) for number, messages in enumerate(rounds)
+        )
+        round0_commit.receive(plan, commitments)
+        round1_deal.receive(plan, dealt)
+        return round2_confirm.receive(plan, (commitments, dealt), verdicts)
+
+    def _finish(self, plan: Plan, state: SecretState, bodies: dict[int, bytes]) -> RistrettoKeys:
+        keys, transcript = round2_confirm.receive(plan, (state.history[0], state.history[1]), bodies)
+        with refusing(KeyGenerationFailed):
+            secrets = core.Secrets.read(keys, state.member, state.secrets[1])
+        return RistrettoKeys(keys, secrets, transcript)
+
+    def _plan(self, run: KeyGenerationRun) -> Plan:
+        return Plan(run, self._num_keys, self._purpose)
+
+
+def _pair(secrets: tuple[bytes, ...]) -> tuple[bytes, bytes]:
+    first, second = secrets
+    return first, second

@@ -1,0 +1,167 @@
+"""Refresh and change of members: the same keys, new shares.
+
+Round 0: every receiver posts a one-time sealing key (32 bytes).
+Round 1: every dealer posts its commitments, then one sealed part per receiver, ascending.
+Round 2: every receiver confirms keys and transcript, or complains about one dealer.
+
+Afterwards a share of the old committee is stale: no check accepts it. t old members who *kept*
+theirs could still decrypt together, so erasing them is part of the protocol.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from anofel._core import committee as core
+from anofel.committee.context import CommitteeShape
+from anofel.committee.errors import InvalidCommittee, KeyGenerationFailed
+from anofel.committee.interface import RoundMessage
+from anofel.committee.refusal import refusing
+from anofel.committee.ristretto.run import Bodies, collect, transcript_digest
+from anofel.committee.ristretto.verdict import Complaint, Confirmation, settle
+from anofel.committee.sealing import (
+    OVERHEAD,
+    CannotOpen,
+    SealingKey,
+    binding,
+    check_public,
+    seal,
+)
+
+SCALAR_LENGTH = 32
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResharingPlan:
+    """What every party knows."""
+
+    run_id: bytes
+    digest: bytes
+    """Names the run: everything it is about."""
+    old_keys: core.Keys = field(repr=False)
+    num_keys: int
+    dealers: tuple[int, ...]
+    shape: CommitteeShape
+
+    def senders(self, number: int) -> Sequence[int]:
+        """Who speaks in a round."""
+        return self.dealers if number == 1 else self.shape.members
+
+    @property
+    def commitments_length(self) -> int:
+        """Bytes of a dealer's commitments."""
+        return self.num_keys * self.shape.threshold * SCALAR_LENGTH
+
+    @property
+    def part_length(self) -> int:
+        """Bytes of a sealed part."""
+        return self.num_keys * SCALAR_LENGTH + OVERHEAD
+
+    @property
+    def core_shape(self) -> core.Shape:
+        """The new committee for the core."""
+        return core.Shape(self.num_keys, self.shape.num_members, self.shape.threshold)
+
+
+def collect_round(plan: ResharingPlan, number: int, messages: Sequence[RoundMessage]) -> dict[int, bytes]:
+    """Return a round's bodies by sender; in round 1 the culprits of an error are dealers."""
+    try:
+        return collect(plan.run_id, number, plan.senders(number), messages)
+    except KeyGenerationFailed as error:
+        if number != 1:
+            raise
+        raise KeyGenerationFailed(str(error), (), error.culprits) from None
+
+
+def check_sealing_keys(bodies: Bodies) -> None:
+    """Refuse a sealing key to which nothing can be sealed."""
+    for member, body in bodies.items():
+        try:
+            check_public(body)
+        except CannotOpen:
+            raise KeyGenerationFailed(f"Member {member} sent no usable sealing key.", (member,)) from None
+
+
+def deal(plan: ResharingPlan, secrets: core.Secrets, sealing_keys: Bodies) -> bytes:
+    """Make a dealer's message."""
+    if secrets.member not in plan.dealers:
+        raise InvalidCommittee(f"Member {secrets.member} is not one of the agreed dealers.")
+    with refusing(KeyGenerationFailed):
+        commitments, shares = core.reshare_deal(
+            plan.old_keys, secrets, plan.dealers, plan.shape.num_members, plan.shape.threshold
+        )
+    parts = (
+        seal(sealing_keys[receiver], share, binding(plan.digest, secrets.member, receiver))
+        for receiver, share in zip(plan.shape.members, shares, strict=True)
+    )
+    return commitments + b"".join(parts)
+
+
+def new_keys(plan: ResharingPlan, dealt: Bodies) -> core.Keys:
+    """Check every dealing and compute the keys after it; anyone can.
+
+    1. Every message has its exact length.
+    2. Every dealer's commitment to the constant is its weighted verification share.
+    3. The public keys are the old ones.
+    """
+    expected = plan.commitments_length + plan.shape.num_members * plan.part_length
+    for dealer, body in dealt.items():
+        if len(body) != expected:
+            raise KeyGenerationFailed(
+                f"Dealer {dealer} sent {len(body)} bytes instead of {expected}.", (), (dealer,)
+            )
+    try:
+        with refusing(KeyGenerationFailed):
+            return core.reshare_keys(
+                plan.old_keys, plan.shape.num_members, plan.shape.threshold, _commitments(plan, dealt)
+            )
+    except KeyGenerationFailed as error:
+        raise KeyGenerationFailed(str(error), (), error.culprits) from None
+
+
+def receive(
+    plan: ResharingPlan, member: int, sealing: SealingKey, history: tuple[Bodies, Bodies], keys: core.Keys
+) -> core.Secrets | Complaint:
+    """Open and add what the dealers sent, or name the first who cheated."""
+    shares = {}
+    for dealer in plan.dealers:
+        try:
+            shares[dealer] = _checked_part(plan, history[1], dealer, member, sealing)
+        except (CannotOpen, KeyGenerationFailed):
+            return Complaint(dealer, sealing.to_bytes())
+    with refusing(KeyGenerationFailed):
+        return core.reshare_receive(keys, member, _commitments(plan, history[1]), shares)
+
+
+def confirmation(plan: ResharingPlan, history: tuple[Bodies, Bodies], keys: core.Keys) -> Confirmation:
+    """Return what every receiver must confirm."""
+    return Confirmation.of(keys.to_bytes(), transcript_digest(plan.digest, history))
+
+
+def finish(plan: ResharingPlan, history: tuple[Bodies, Bodies], keys: core.Keys, verdicts: Bodies) -> bytes:
+    """Settle the run from public messages alone. Returns the transcript's hash."""
+    expected = confirmation(plan, history, keys)
+
+    def check(dealer: int, receiver: int, key: SealingKey) -> None:
+        _checked_part(plan, history[1], dealer, receiver, key)
+
+    faults = settle(verdicts, expected, history[0], lambda _: set(plan.dealers), check)
+    if faults:
+        raise KeyGenerationFailed(
+            " ".join(dict.fromkeys(fault.sentence for fault in faults)),
+            {fault.number for fault in faults if not fault.is_dealer},
+            {fault.number for fault in faults if fault.is_dealer},
+        )
+    return expected.transcript
+
+
+def _commitments(plan: ResharingPlan, dealt: Bodies) -> dict[int, bytes]:
+    return {dealer: body[: plan.commitments_length] for dealer, body in dealt.items()}
+
+
+def _checked_part(plan: ResharingPlan, dealt: Bodies, dealer: int, receiver: int, key: SealingKey) -> bytes:
+    start = plan.commitments_length + (receiver - 1) * plan.part_length
+    sealed = dealt[dealer][start : start + plan.part_length]
+    share = key.open(sealed, binding(plan.digest, dealer, receiver))
+    with refusing(KeyGenerationFailed):
+        core.check_dealt_shares(plan.core_shape, _commitments(plan, dealt)[dealer], receiver, share)
+    return share

@@ -1,0 +1,44 @@
+"""Round 0: every member posts a one-time sealing key and its FROST package.
+
+Sent: sealing key (32 bytes) ‖ package. Kept: the sealing key's private half, FROST's state.
+"""
+
+from anofel._core import committee as core
+from anofel.committee.errors import KeyGenerationFailed
+from anofel.committee.refusal import refusing
+from anofel.committee.ristretto.run import Bodies, Plan
+from anofel.committee.sealing import KEY_LENGTH, CannotOpen, SealingKey, check_public
+
+
+def send(plan: Plan, member: int) -> tuple[tuple[bytes, bytes], bytes]:
+    """Draw keys and polynomials. Returns what is kept and what is sent."""
+    sealing = SealingKey.generate()
+    with refusing(KeyGenerationFailed):
+        state, package = core.dkg_part1(plan.core_shape, member)
+    return (sealing.to_bytes(), state), sealing.public() + package
+
+
+def receive(plan: Plan, bodies: Bodies) -> None:
+    """Check everybody's keys, commitments and proofs of knowledge, as anyone can.
+
+    1. The sealing key is one to which something can be sealed.
+    2. The package has its exact length and canonical points.
+    3. Every proof of knowledge holds.
+    """
+    for member, body in bodies.items():
+        try:
+            check_public(body[:KEY_LENGTH])
+        except CannotOpen:
+            raise KeyGenerationFailed(f"Member {member} sent no usable sealing key.", (member,)) from None
+        with refusing(KeyGenerationFailed):
+            core.dkg_check_package(plan.core_shape, member, body[KEY_LENGTH:])
+
+
+def sealing_keys(bodies: Bodies) -> dict[int, bytes]:
+    """Return everybody's sealing key."""
+    return {member: body[:KEY_LENGTH] for member, body in bodies.items()}
+
+
+def packages(bodies: Bodies) -> dict[int, bytes]:
+    """Return everybody's FROST package."""
+    return {member: body[KEY_LENGTH:] for member, body in bodies.items()}

@@ -1,0 +1,62 @@
+"""Round 2: every member confirms keys and transcript, or complains about one dealer.
+
+Sent: a ``Confirmation`` or a ``Complaint``. Kept: the encoded keys and the own secret shares, or
+nothing after a complaint. They become a key only when everybody confirmed the same.
+"""
+
+from anofel._core import committee as core
+from anofel.committee.errors import KeyGenerationFailed
+from anofel.committee.refusal import refusing
+from anofel.committee.ristretto.round0_commit import packages, sealing_keys
+from anofel.committee.ristretto.round1_deal import open_part
+from anofel.committee.ristretto.run import Bodies, Plan, transcript_digest
+from anofel.committee.ristretto.verdict import Complaint, Confirmation, settle
+from anofel.committee.sealing import CannotOpen, SealingKey
+
+
+def send(
+    plan: Plan, member: int, kept: tuple[bytes, bytes], history: tuple[Bodies, Bodies]
+) -> tuple[tuple[bytes, ...], bytes]:
+    """Open and check what the others dealt. Returns what is kept and what is sent."""
+    commitments, dealt = history
+    sealing, state = SealingKey.from_bytes(kept[0]), kept[1]
+    shares = {}
+    for dealer in sorted(commitments.keys() - {member}):
+        try:
+            shares[dealer] = _checked_part(plan, history, dealer, member, sealing)
+        except (CannotOpen, KeyGenerationFailed):
+            return (), Complaint(dealer, sealing.to_bytes()).to_bytes()
+    with refusing(KeyGenerationFailed):
+        keys, secrets = core.dkg_part3(plan.core_shape, member, state, packages(commitments), shares)
+    encoded = keys.to_bytes()
+    confirmation = Confirmation.of(encoded, transcript_digest(plan.digest, (commitments, dealt)))
+    return (encoded, secrets.to_secret_bytes()), confirmation.to_bytes()
+
+
+def receive(plan: Plan, history: tuple[Bodies, Bodies], bodies: Bodies) -> tuple[core.Keys, bytes]:
+    """Settle the run from public messages alone. Returns the keys and the transcript's hash."""
+    commitments, dealt = history
+    with refusing(KeyGenerationFailed):
+        keys = core.dkg_keys(plan.core_shape, packages(commitments))
+    transcript = transcript_digest(plan.digest, (commitments, dealt))
+
+    def check(dealer: int, receiver: int, key: SealingKey) -> None:
+        _checked_part(plan, history, dealer, receiver, key)
+
+    expected = Confirmation.of(keys.to_bytes(), transcript)
+    members = set(commitments)
+    faults = settle(bodies, expected, sealing_keys(commitments), lambda sender: members - {sender}, check)
+    if faults:
+        sentences = " ".join(dict.fromkeys(fault.sentence for fault in faults))
+        raise KeyGenerationFailed(sentences, {fault.number for fault in faults})
+    return keys, transcript
+
+
+def _checked_part(
+    plan: Plan, history: tuple[Bodies, Bodies], dealer: int, receiver: int, key: SealingKey
+) -> bytes:
+    commitments, dealt = history
+    share = open_part(plan, dealt, dealer, receiver, key)
+    with refusing(KeyGenerationFailed):
+        core.check_dealt_shares(plan.core_shape, packages(commitments)[dealer], receiver, share)
+    return share

@@ -1,0 +1,76 @@
+"""Private parts of public messages: sealed to a one-time key that its owner can open publicly.
+
+In the first round of a run every receiver posts a fresh X25519 key, signed (by the transport)
+with its certified key. Private parts are HPKE ciphertexts to it (RFC 9180: X25519, HKDF-SHA256,
+ChaCha20-Poly1305), bound to the run, the dealer and the receiver. A receiver who got a bad part
+posts the one-time *private* key: everybody then opens the same ciphertext and sees who is wrong.
+That ends the run without a key, so what the opened key reveals is worthless.
+"""
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
+from cryptography.hazmat.primitives.hpke import AEAD, KDF, KEM, Suite
+
+KEY_LENGTH = 32
+OVERHEAD = 32 + 16
+"""Encapsulated key and authentication tag."""
+
+_SUITE = Suite(KEM.X25519, KDF.HKDF_SHA256, AEAD.CHACHA20_POLY1305)
+
+
+class CannotOpen(Exception):
+    """A sealed part does not open with the receiver's key."""
+
+
+class SealingKey:
+    """A receiver's one-time private key (kept, or opened to complain)."""
+
+    def __init__(self, key: X25519PrivateKey) -> None:
+        self._key = key
+
+    def __repr__(self) -> str:
+        return "SealingKey(<redacted>)"
+
+    @classmethod
+    def generate(cls) -> "SealingKey":
+        """Draw a fresh key."""
+        return cls(X25519PrivateKey.generate())
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> "SealingKey":
+        """Read the 32 secret bytes."""
+        return cls(X25519PrivateKey.from_private_bytes(data))
+
+    def to_bytes(self) -> bytes:
+        """Return the 32 secret bytes."""
+        return self._key.private_bytes_raw()
+
+    def public(self) -> bytes:
+        """Return the public key."""
+        return self._key.public_key().public_bytes_raw()
+
+    def open(self, sealed: bytes, binding: bytes) -> bytes:
+        """Open a sealed part. Raises ``CannotOpen``."""
+        try:
+            return _SUITE.decrypt(sealed, self._key, info=binding)
+        except (InvalidTag, ValueError):
+            raise CannotOpen from None
+
+
+def seal(public: bytes, plaintext: bytes, binding: bytes) -> bytes:
+    """Seal a private part to a receiver's one-time key."""
+    return _SUITE.encrypt(plaintext, X25519PublicKey.from_public_bytes(public), info=binding)
+
+
+def binding(run_digest: bytes, dealer: int, receiver: int) -> bytes:
+    """Name the run, the dealer and the receiver of a sealed part."""
+    parties = dealer.to_bytes(2, "little") + receiver.to_bytes(2, "little")
+    return b"anofel/1/committee/sealed" + run_digest + parties
+
+
+def check_public(public: bytes) -> None:
+    """Refuse a key to which nothing can be sealed (wrong length, low order). Raises ``CannotOpen``."""
+    try:
+        seal(public, b"", b"")
+    except ValueError:
+        raise CannotOpen from None

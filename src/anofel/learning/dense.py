@@ -1,0 +1,144 @@
+"""Dense networks in NumPy: no hidden layer is logistic regression, hidden layers make an MLP.
+
+Written by hand because the base package has no PyTorch and scikit-learn offers no per-example
+clipping; gradients are checked against finite differences in the tests.
+"""
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anofel.errors import InvalidInput
+from anofel.learning.parameters import Parameters
+
+Matrix = NDArray[np.float64]
+Labels = NDArray[np.integer[Any]]
+
+
+@dataclass(frozen=True)
+class DenseNetwork:
+    """A stack of dense layers with tanh between them and a (binary or softmax) logistic loss."""
+
+    features: int
+    classes: int = 2
+    hidden: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.features < 1 or self.classes < 2 or min(self.hidden, default=1) < 1:
+            raise InvalidInput("A network needs at least one feature, two classes and no empty layer.")
+
+    @property
+    def outputs(self) -> int:
+        """Two classes need one logit only."""
+        return 1 if self.classes == 2 else self.classes
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """The width of every layer, input first."""
+        return (self.features, *self.hidden, self.outputs)
+
+    @property
+    def layers(self) -> int:
+        """The number of weight matrices."""
+        return len(self.hidden) + 1
+
+    def initial(self, seed: int = 0) -> dict[str, Matrix]:
+        """Zero for logistic regression; Glorot-uniform hidden layers from a public seed otherwise."""
+        rng = np.random.default_rng(seed)
+        parameters = {}
+        for layer, (inputs, outputs) in enumerate(pairwise(self.widths)):
+            limit = (6 / (inputs + outputs)) ** 0.5 if layer < self.layers - 1 else 0.0
+            parameters[f"layer{layer}.weight"] = rng.uniform(-limit, limit, (outputs, inputs))
+            parameters[f"layer{layer}.bias"] = np.zeros(outputs)
+        return parameters
+
+    def _forward(self, parameters: Parameters, inputs: Matrix) -> list[Matrix]:
+        """Compute the input of every layer, and the logits at the end."""
+        activations = [inputs]
+        for layer in range(self.layers):
+            weight, bias = parameters[f"layer{layer}.weight"], parameters[f"layer{layer}.bias"]
+            output = activations[-1] @ weight.T + bias
+            activations.append(np.tanh(output) if layer < self.layers - 1 else output)
+        return activations
+
+    def logits(self, parameters: Parameters, inputs: Matrix) -> Matrix:
+        """Score each example; one column for two classes, else one per class."""
+        return self._forward(parameters, inputs)[-1]
+
+    def probabilities(self, parameters: Parameters, inputs: Matrix) -> Matrix:
+        """Give the probability of every class, one row per example."""
+        logits = self.logits(parameters, inputs)
+        if self.outputs == 1:
+            positive = _sigmoid(logits)
+            return np.hstack([1 - positive, positive])
+        return _softmax(logits)
+
+    def loss(self, parameters: Parameters, inputs: Matrix, labels: Labels) -> float:
+        """Mean negative log-likelihood."""
+        logits = self.logits(parameters, inputs)
+        if self.outputs == 1:
+            signed = np.where(labels[:, None] == 1, -logits, logits)
+            return float(np.logaddexp(0, signed).mean())
+        shifted = logits - logits.max(axis=1, keepdims=True)
+        chosen = shifted[np.arange(len(labels)), labels]
+        return float((np.log(np.exp(shifted).sum(axis=1)) - chosen).mean())
+
+    def _backward(
+        self, parameters: Parameters, inputs: Matrix, labels: Labels
+    ) -> list[tuple[Matrix, Matrix]]:
+        """For every layer its input and the loss gradient of its output, one row per example.
+
+        Their outer product is the example's gradient, so norms and clipped sums never need it.
+        """
+        activations = self._forward(parameters, inputs)
+        if self.outputs == 1:
+            delta = _sigmoid(activations[-1]) - labels[:, None]
+        else:
+            delta = _softmax(activations[-1])
+            delta[np.arange(len(labels)), labels] -= 1
+        pairs = []
+        for layer in reversed(range(self.layers)):
+            pairs.append((activations[layer], delta))
+            if layer:
+                delta = (delta @ parameters[f"layer{layer}.weight"]) * (1 - activations[layer] ** 2)
+        return pairs[::-1]
+
+    def gradient(self, parameters: Parameters, inputs: Matrix, labels: Labels) -> dict[str, Matrix]:
+        """Gradient of the mean loss."""
+        return _weighted(
+            self._backward(parameters, inputs, labels), np.full(len(labels), 1 / max(len(labels), 1))
+        )
+
+    def clipped_gradient_sum(
+        self, parameters: Parameters, inputs: Matrix, labels: Labels, clipping_norm: float
+    ) -> dict[str, Matrix]:
+        """Sum of the per-example gradients, each scaled down to norm `clipping_norm` at most."""
+        pairs = self._backward(parameters, inputs, labels)
+        squared = np.zeros(len(labels))
+        for activation, delta in pairs:
+            # |delta ⊗ activation|² + |delta|² for weight and bias of the layer.
+            squared += (delta**2).sum(axis=1) * ((activation**2).sum(axis=1) + 1)
+        norms = np.sqrt(squared)
+        return _weighted(pairs, np.minimum(1, clipping_norm / np.maximum(norms, np.finfo(float).tiny)))
+
+
+def _weighted(pairs: list[tuple[Matrix, Matrix]], weights: Matrix) -> dict[str, Matrix]:
+    gradient = {}
+    for layer, (activation, delta) in enumerate(pairs):
+        weighted = delta * weights[:, None]
+        gradient[f"layer{layer}.weight"] = weighted.T @ activation
+        gradient[f"layer{layer}.bias"] = weighted.sum(axis=0)
+    return gradient
+
+
+def _sigmoid(logits: Matrix) -> Matrix:
+    return 0.5 * (1 + np.tanh(0.5 * logits))
+
+
+def _softmax(logits: Matrix) -> Matrix:
+    powers: Matrix = np.exp(logits - logits.max(axis=1, keepdims=True))
+    powers /= powers.sum(axis=1, keepdims=True)
+    return powers

@@ -1,0 +1,91 @@
+"""FedSGD and FedAvg over a dense network (step 4)."""
+
+import secrets
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anofel.errors import InvalidInput
+from anofel.learning.dense import DenseNetwork
+from anofel.learning.parameters import Parameters
+from anofel.learning.trainer import LocalUpdate
+from anofel.studies.dataset import Dataset
+
+
+def _negated(gradient: Parameters) -> dict[str, NDArray[np.float64]]:
+    return {name: -array for name, array in gradient.items()}
+
+
+def _require_rows(dataset: Dataset) -> None:
+    if not len(dataset):
+        raise InvalidInput("There is nothing to train on: the dataset has no rows.")
+
+
+@dataclass(frozen=True)
+class FedSGD:
+    """One full gradient per iteration; the update is minus the gradient of the mean loss."""
+
+    network: DenseNetwork
+    seed: int = 0
+
+    def initial(self) -> Parameters:
+        """Make the first model."""
+        return self.network.initial(self.seed)
+
+    def train(self, parameters: Parameters, dataset: Dataset) -> LocalUpdate:
+        """Compute one gradient over the whole dataset."""
+        _require_rows(dataset)
+        gradient = self.network.gradient(parameters, dataset.inputs(), dataset.labels)
+        return LocalUpdate(_negated(gradient), len(dataset))
+
+    def train_records(
+        self, parameters: Parameters, dataset: Dataset, clipping_norm: float, sampling_rate: float = 1.0
+    ) -> LocalUpdate:
+        """Sum the clipped gradients of the records, each sampled independently with `sampling_rate`.
+
+        Security: which records were sampled is secret, so the choice comes from the operating system.
+        """
+        _require_rows(dataset)
+        rows = dataset if sampling_rate == 1.0 else dataset.take(_poisson_sample(len(dataset), sampling_rate))
+        gradient = self.network.clipped_gradient_sum(parameters, rows.inputs(), rows.labels, clipping_norm)
+        return LocalUpdate(_negated(gradient), len(rows))
+
+
+@dataclass(frozen=True)
+class FedAvg:
+    """Local epochs of mini-batch SGD; the update is the trained model minus the posted one."""
+
+    network: DenseNetwork
+    learning_rate: float
+    epochs: int = 1
+    batch_size: int = 32
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.learning_rate <= 0 or self.epochs < 1 or self.batch_size < 1:
+            raise InvalidInput("FedAvg needs a positive learning rate, epoch count and batch size.")
+
+    def initial(self) -> Parameters:
+        """Make the first model."""
+        return self.network.initial(self.seed)
+
+    def train(self, parameters: Parameters, dataset: Dataset) -> LocalUpdate:
+        """Train for the local epochs; batches are shuffled by the public seed and the epoch."""
+        _require_rows(dataset)
+        inputs, labels = dataset.inputs(), dataset.labels
+        local = {name: array.copy() for name, array in parameters.items()}
+        for epoch in range(self.epochs):
+            order = np.random.default_rng((self.seed, epoch)).permutation(len(labels))
+            for start in range(0, len(order), self.batch_size):
+                batch = order[start : start + self.batch_size]
+                gradient = self.network.gradient(local, inputs[batch], labels[batch])
+                for name, array in gradient.items():
+                    local[name] -= self.learning_rate * array
+        return LocalUpdate({name: local[name] - parameters[name] for name in local}, len(dataset))
+
+
+def _poisson_sample(count: int, rate: float) -> NDArray[np.int64]:
+    """Choose each of `count` rows independently with probability at most `rate` (to 2^-64)."""
+    words = np.frombuffer(secrets.token_bytes(8 * count), dtype="<u8")
+    return np.flatnonzero(words < np.uint64(min(int(rate * 2**64), 2**64 - 1)))

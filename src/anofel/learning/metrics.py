@@ -1,0 +1,25 @@
+"""How good a model is on rows it has not seen."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anofel.errors import InvalidInput
+
+
+def auc(scores: NDArray[np.float64], labels: NDArray[np.integer[Any]]) -> float:
+    """Area under the ROC curve: how often a row of label 1 outscores one of label 0; ties count half."""
+    positives = int((labels == 1).sum())
+    negatives = len(labels) - positives
+    if not positives or not negatives:
+        raise InvalidInput("The area under the curve needs both labels among the rows.")
+    _, inverse, counts = np.unique(scores, return_inverse=True, return_counts=True)
+    ranks = np.cumsum(counts) - (counts - 1) / 2
+    rank_sum = float(ranks[inverse][labels == 1].sum())
+    return (rank_sum - positives * (positives + 1) / 2) / (positives * negatives)
+
+
+def accuracy(probabilities: NDArray[np.float64], labels: NDArray[np.integer[Any]]) -> float:
+    """Share of rows whose likeliest class is the label."""
+    return float((probabilities.argmax(axis=1) == labels).mean())

@@ -1,0 +1,47 @@
+"""The plain integer path: the same clipping, rounding, noise and update rule as a deployment, no encryption.
+
+For experiments and tests. What the encrypted path must equal, sum for sum.
+"""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from anofel.errors import InvalidInput
+from anofel.learning.build import rule_of, trainer_of
+from anofel.learning.integer_model import IntegerModel
+from anofel.learning.trainer import Trainer
+from anofel.privacy.plan import Plan
+from anofel.privacy.protect import Integers, encode, protect, train_unit
+from anofel.studies.dataset import Dataset
+from anofel.task import Task
+
+
+def iterate(
+    task: Task,
+    clients: Sequence[Dataset],
+    iterations: int,
+    *,
+    trainer: Trainer | None = None,
+    insecure_no_noise: bool = False,
+) -> Iterator[tuple[IntegerModel, Integers]]:
+    """Run iterations of a task; yields each new model and the sum it came from.
+
+    With `insecure_no_noise` the update is clipped and rounded but not protected, for comparison.
+    """
+    if len(clients) < task.privacy.min_clients:
+        raise InvalidInput(f"The task needs {task.privacy.min_clients} clients, there are {len(clients)}.")
+    plan, rule = Plan.of(task), rule_of(task)
+    trainer = trainer_of(task) if trainer is None else trainer
+    model = rule.initial(trainer.initial(), task.model.scale_bits)
+    for _ in range(iterations):
+        parameters = model.parameters()
+        total = np.zeros(plan.dimension, dtype=np.int64)
+        for position, dataset in enumerate(clients, start=1):
+            local = train_unit(trainer, parameters, dataset, plan)
+            if insecure_no_noise:
+                total += encode(local, model.layout, plan)
+            else:
+                total += protect(local, model.layout, plan, position if task.privacy.adaptive else None)
+        model = rule.apply(model, total, len(clients))
+        yield model, total

@@ -1,0 +1,182 @@
+"""What a task does to the privacy of a client: sensitivities, noise shares, events, ε, slots.
+
+A plan is plain arithmetic on the announced numbers, so owner, client and auditor get the same one.
+"""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from anofel.errors import InvalidInput
+from anofel.privacy.accounting import epsilon
+from anofel.privacy.clipping import rounded_norm_squared
+from anofel.privacy.events import Event, Release, Sensitivity
+from anofel.privacy.mechanisms import MIN_LOCAL_SIGMA, Mechanism, mechanism_named
+from anofel.task import RELATIONS, PrivacySpec, Task
+
+TAIL = 10
+"""Slots leave room for ten standard deviations of noise: 2·exp(−50) < 1e-21 per coordinate and sum."""
+
+_MAX_NORM_BITS = 62
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The privacy of a task with `dimension` parameters at scale 2^scale_bits."""
+
+    spec: PrivacySpec
+    dimension: int
+    scale_bits: int
+
+    @classmethod
+    def of(cls, task: Task) -> "Plan":
+        """Make the plan of a task; refuses one whose noise would be too coarse or too large for integers."""
+        plan = cls(task.privacy, task.model.parameters, task.model.scale_bits)
+        mechanism_named(task.privacy.mechanism)
+        if (plan.radius + math.sqrt(plan.dimension)) ** 2 >= 2.0**_MAX_NORM_BITS:
+            raise InvalidInput(
+                "clipping_norm at this scale leaves no room in 64-bit integers; lower scale_bits."
+            )
+        if task.privacy.unit != "paper" and plan.smallest_local_sigma < MIN_LOCAL_SIGMA:
+            raise InvalidInput(
+                f"A client's noise would have a standard deviation of {plan.smallest_local_sigma} integer "
+                f"steps, below {MIN_LOCAL_SIGMA}; raise scale_bits."
+            )
+        return plan
+
+    @property
+    def scale(self) -> int:
+        """s: integer steps per unit of an update."""
+        return 1 << self.scale_bits
+
+    @property
+    def clipping_norm(self) -> float:
+        """C, of a client's update or of a record's gradient."""
+        return float(self.spec.clipping_norm)
+
+    @property
+    def radius(self) -> float:
+        """s·C: the clipping norm in integer steps."""
+        return self.scale * self.clipping_norm
+
+    @property
+    def mechanism(self) -> Mechanism:
+        """The noise mechanism of the task."""
+        return mechanism_named(self.spec.mechanism)
+
+    @property
+    def norm_squared(self) -> int:
+        """Δ²: the bound on a client's rounded update (units ``client`` and ``paper``)."""
+        return rounded_norm_squared(self.clipping_norm, self.scale, self.dimension)
+
+    def sensitivity(self, relation: str) -> Sensitivity:
+        """How far one unit can move the sum, rounding included.
+
+        ``client``: the checked norm Δ, twice for *replace*. ``record``: two datasets are rounded
+        with the same coins, so their sums differ by s·C + √d at most (2·s·C + √d for *replace*).
+        """
+        if relation not in RELATIONS:
+            raise InvalidInput(f"There is no relation '{relation}'; use {' or '.join(RELATIONS)}.")
+        factor = 2 if relation == "replace" else 1
+        if self.spec.unit == "record":
+            l2 = factor * self.radius + math.sqrt(self.dimension)
+        else:
+            l2 = factor * math.sqrt(self.norm_squared)
+        return Sensitivity(l2=l2, l1=min(math.sqrt(self.dimension) * l2, l2**2))
+
+    @cached_property
+    def required_variance(self) -> float:
+        """σ²: what the honest noise in a released sum must reach, in squared integer steps."""
+        return (float(self.spec.noise_multiplier) * self.radius) ** 2
+
+    @cached_property
+    def _adaptive_base(self) -> float:
+        """A in σ_k² = A/k, such that the last h of max_posts posts together reach σ²."""
+        last, honest = self.spec.max_posts, self.spec.honest
+        return self.required_variance / math.fsum(1 / k for k in range(last - honest + 1, last + 1))
+
+    def local_sigma(self, position: int | None = None) -> int:
+        """Give the standard deviation of one client's noise, rounded up to an integer.
+
+        Fixed: σ/√h. Adaptive: σ_k for the client that sees k − 1 posts before its own.
+        """
+        spec = self.spec
+        if spec.unit == "paper":
+            return max(1, math.ceil(self.scale * self.paper_sigma / spec.expected_clients))
+        if not spec.adaptive:
+            return max(1, math.ceil(math.sqrt(self.required_variance / spec.honest)))
+        if position is None or not 1 <= position <= spec.max_posts:
+            raise InvalidInput(
+                f"Adaptive noise needs the position of the post, between 1 and {spec.max_posts}."
+            )
+        return max(1, math.ceil(math.sqrt(self._adaptive_base / position)))
+
+    @property
+    def smallest_local_sigma(self) -> int:
+        """The least noise any client adds."""
+        return self.local_sigma(self.spec.max_posts if self.spec.adaptive else None)
+
+    @property
+    def paper_sigma(self) -> float:
+        """The paper's noise scale σ = c·T·S_f/ε, S_f = 2C/|D|, c = √(2 ln(1.25/δ)). Unproven."""
+        spec = self.spec
+        c = math.sqrt(2 * math.log(1.25 / float(spec.delta)))
+        sensitivity = 2 * self.clipping_norm / spec.records_per_client
+        return c * spec.max_releases * sensitivity / float(spec.paper_epsilon)
+
+    def guaranteed_variance(self, honest: int | None = None) -> float:
+        """Variance that `honest` contributors (h unless told) surely add, whoever they are.
+
+        Adaptive noise shrinks with the position, so the worst case is the last posts.
+        """
+        count = self.spec.honest if honest is None else honest
+        if count < 1:
+            raise InvalidInput("Without an honest contributor there is no noise to count on.")
+        if not self.spec.adaptive:
+            return float(count) * self.local_sigma() ** 2
+        last = self.spec.max_posts
+        positions = np.arange(max(1, last - count + 1), last + 1, dtype=np.float64)
+        return float((np.maximum(1, np.ceil(np.sqrt(self._adaptive_base / positions))) ** 2).sum())
+
+    def total_variance(self, clients: int) -> float:
+        """Variance in the sum when `clients` contribute, all of them adding their noise."""
+        if not self.spec.adaptive:
+            return float(clients) * self.local_sigma() ** 2
+        positions = np.arange(1, clients + 1, dtype=np.float64)
+        return float((np.ceil(np.sqrt(self._adaptive_base / positions)) ** 2).sum())
+
+    def event(self, relation: str, honest: int | None = None) -> Event:
+        """Describe one release. For *replace*, sampling of records is allowed but not credited."""
+        rate = float(self.spec.sampling_rate) if relation == "zero-out" else 1.0
+        return self.mechanism.event(
+            Release(
+                variance=self.guaranteed_variance(honest),
+                sensitivity=self.sensitivity(relation),
+                sampling_rate=rate,
+                draws=self.dimension * (self.spec.honest if honest is None else honest),
+            )
+        )
+
+    def epsilon(self, releases: int, relation: str, honest: int | None = None) -> float:
+        """ε after `releases` released sums, at the task's δ. For ``paper``: what its noise gives a client."""
+        return epsilon([(self.event(relation, honest), releases)], float(self.spec.delta))
+
+    @property
+    def contribution_bound(self) -> int:
+        """The largest entry of one client's vector before noise."""
+        records = self.spec.records_per_client if self.spec.unit == "record" else 1
+        return math.ceil(records * self.radius) + 1
+
+    @property
+    def sum_bound(self) -> int:
+        """B: the sum of max_posts contributions and their noise stays within ±B (see :data:`TAIL`)."""
+        posts = self.spec.max_posts
+        variance = posts * self.local_sigma(1 if self.spec.adaptive else None) ** 2
+        return posts * self.contribution_bound + math.ceil(TAIL * math.sqrt(variance))
+
+    @property
+    def slot_bits(self) -> int:
+        """Bits a slot needs so that no sum overflows."""
+        return (2 * self.sum_bound).bit_length()

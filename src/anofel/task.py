@@ -1,0 +1,270 @@
+"""A task: what the model owner announces (step 1.d), read from a TOML file.
+
+``docs/task-file.md`` describes every key. A task has one canonical encoding without floats
+(:meth:`Task.to_bytes`), so a posting can carry it and its digest means the same to everyone.
+"""
+
+import hashlib
+import json
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from anofel.errors import InvalidInput
+from anofel.sections import Section, canonical_json
+from anofel.studies.schema import Schema, read_schema
+
+_TASK_DOMAIN = b"anofel.task.v1\0"
+UNITS = ("client", "record", "paper")
+RELATIONS = ("zero-out", "replace")
+MAX_CLIENTS = 1 << 20
+MAX_COUNT = 1 << 32
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelSpec:
+    """The network: `hidden` empty is logistic regression. ``custom`` only fixes the number of parameters."""
+
+    kind: str
+    hidden: tuple[int, ...]
+    seed: int
+    scale_bits: int
+    parameters: int
+    """The number of parameters; follows from the schema unless the kind is ``custom``."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingSpec:
+    """How a client trains."""
+
+    algorithm: str
+    learning_rate: Decimal
+    epochs: int
+    batch_size: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class RuleSpec:
+    """The update rule ``integer-mean``: a rational learning rate and a momentum in units of 2^−16."""
+
+    lr_num: int
+    lr_den: int
+    momentum: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrivacySpec:
+    """What is protected, how, and for how many releases."""
+
+    unit: str
+    relation: str
+    mechanism: str
+    adaptive: bool
+    clipping_norm: Decimal
+    noise_multiplier: Decimal
+    """Standard deviation of the honest noise in the sum, in clipping norms."""
+    delta: Decimal
+    max_releases: int
+    min_clients: int
+    max_colluders: int
+    expected_clients: int
+    max_posts: int
+    """The most posts an iteration may hold; only the adaptive mode depends on it."""
+    sampling_rate: Decimal
+    records_per_client: int
+    paper_epsilon: Decimal
+
+    @property
+    def honest(self) -> int:
+        """h, the guaranteed number of honest contributors."""
+        return self.min_clients - self.max_colluders
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """Everything a client must know before it takes part."""
+
+    name: str
+    study: str
+    dataset_type: int
+    model: ModelSpec
+    training: TrainingSpec
+    rule: RuleSpec
+    privacy: PrivacySpec
+    schema: Schema
+
+    def document(self) -> dict[str, Any]:
+        """Write the task as nested tables, as in its file."""
+        model, training, rule, privacy = self.model, self.training, self.rule, self.privacy
+        return {
+            "task": {"name": self.name, "study": self.study, "dataset_type": self.dataset_type},
+            "model": dict(vars(model)),
+            "training": dict(vars(training)),
+            "rule": dict(vars(rule)),
+            "privacy": dict(vars(privacy)),
+            "schema": self.schema.document(),
+        }
+
+    def to_bytes(self) -> bytes:
+        """Write the canonical encoding: sorted JSON, decimals as text, no floats."""
+        return canonical_json(self.document())
+
+    def digest(self) -> bytes:
+        """SHA-256 of the canonical encoding under its own domain."""
+        return hashlib.sha256(_TASK_DOMAIN + self.to_bytes()).digest()
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> "Task":
+        """Read a canonical encoding; refuses anything that is not exactly one."""
+        try:
+            task = read_task(json.loads(data, parse_float=_no_floats))
+        except (ValueError, RecursionError) as error:
+            if isinstance(error, InvalidInput):
+                raise
+            raise InvalidInput("The task is not a JSON document.") from None
+        if task.to_bytes() != data:
+            raise InvalidInput("The task is not in its canonical encoding.")
+        return task
+
+    @classmethod
+    def load(cls, path: Path) -> "Task":
+        """Read a task file."""
+        try:
+            text = path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise InvalidInput(f"The task file '{path}' cannot be read: {error}.") from None
+        try:
+            document = tomllib.loads(text, parse_float=Decimal)
+        except tomllib.TOMLDecodeError as error:
+            raise InvalidInput(f"The task file '{path}' is not TOML: {error}.") from None
+        return read_task(document)
+
+
+def _no_floats(text: str) -> Any:
+    raise InvalidInput(f"The task holds the floating-point number {text}; decimals are written as text.")
+
+
+def read_task(document: Mapping[str, Any]) -> Task:
+    """Read a task from nested tables, strictly."""
+    root = Section(document, "task file")
+    head = root.table("task")
+    study = head.text("study", default="")
+    schema = _schema_of(root, study)
+    model = _read_model(root.table("model"), schema)
+    task = Task(
+        name=head.text("name"),
+        study=study,
+        dataset_type=head.integer("dataset_type", 0, 2**32 - 1, 0),
+        model=model,
+        training=_read_training(root.table("training")),
+        rule=_read_rule(root.table("rule")),
+        privacy=_read_privacy(root.table("privacy")),
+        schema=schema,
+    )
+    head.finish()
+    root.finish()
+    _check_together(task)
+    return task
+
+
+def _schema_of(root: Section, study: str) -> Schema:
+    if "schema" in root:
+        return read_schema(root.table("schema"))
+    if study:
+        from anofel.studies.catalogue import study_named
+
+        return study_named(study).schema()
+    raise InvalidInput("The task file needs a [schema], or the name of a study that has one.")
+
+
+def _read_model(section: Section, schema: Schema) -> ModelSpec:
+    kind = section.text("kind", ("logistic", "mlp", "custom"))
+    hidden = section.integers("hidden", 1, 1 << 16, ())
+    if (kind == "mlp") != bool(hidden):
+        raise section.fail("hidden", "names the hidden layers of an mlp, and of nothing else")
+    size = _dense_size(schema, hidden) if kind != "custom" else section.integer("parameters", 1, 1 << 30)
+    model = ModelSpec(
+        kind=kind,
+        hidden=hidden,
+        seed=section.integer("seed", 0, 2**32 - 1, 0),
+        scale_bits=section.integer("scale_bits", 8, 32, 16),
+        parameters=section.integer("parameters", size, size, size),
+    )
+    section.finish()
+    return model
+
+
+def _dense_size(schema: Schema, hidden: tuple[int, ...]) -> int:
+    inputs = 1
+    for extent in schema.row_shape:
+        inputs *= extent
+    widths = (inputs, *hidden, 1 if schema.classes == 2 else schema.classes)
+    return sum((fan_in + 1) * fan_out for fan_in, fan_out in pairwise(widths))
+
+
+def _read_training(section: Section) -> TrainingSpec:
+    training = TrainingSpec(
+        algorithm=section.text("algorithm", ("fedsgd", "fedavg", "custom")),
+        learning_rate=section.decimal("learning_rate", "0", "1000", "0"),
+        epochs=section.integer("epochs", 1, 1000, 1),
+        batch_size=section.integer("batch_size", 1, 1 << 20, 32),
+    )
+    section.finish()
+    if training.algorithm == "fedavg" and not training.learning_rate:
+        raise section.fail("learning_rate", "must be positive for fedavg")
+    return training
+
+
+def _read_rule(section: Section) -> RuleSpec:
+    rule = RuleSpec(
+        lr_num=section.integer("lr_num", 1, 1 << 62, 1),
+        lr_den=section.integer("lr_den", 1, 1 << 62, 1),
+        momentum=section.integer("momentum", 0, (1 << 16) - 1, 0),
+    )
+    section.finish()
+    return rule
+
+
+def _read_privacy(section: Section) -> PrivacySpec:
+    unit = section.text("unit", UNITS, "client")
+    min_clients = section.integer("min_clients", 2, MAX_CLIENTS)
+    expected = section.integer("expected_clients", min_clients, MAX_CLIENTS, min_clients)
+    privacy = PrivacySpec(
+        unit=unit,
+        relation=section.text("relation", RELATIONS, "zero-out"),
+        mechanism=section.text("mechanism", default="discrete-gaussian"),
+        adaptive=section.boolean("adaptive", False),
+        clipping_norm=section.decimal("clipping_norm", "0.000001", "1000000"),
+        noise_multiplier=section.decimal(
+            "noise_multiplier", "0", "1000000", "0" if unit == "paper" else None
+        ),
+        delta=section.decimal("delta", "0.000000000001", "0.1", "0.00001"),
+        max_releases=section.integer("max_releases", 1, 100_000),
+        min_clients=min_clients,
+        max_colluders=section.integer("max_colluders", 0, MAX_CLIENTS),
+        expected_clients=expected,
+        max_posts=section.integer("max_posts", expected, MAX_COUNT, expected),
+        sampling_rate=section.decimal("sampling_rate", "0.0001", "1", "1"),
+        records_per_client=section.integer("records_per_client", 1, MAX_COUNT, 1),
+        paper_epsilon=section.decimal("paper_epsilon", "0.001", "1000", "0.9"),
+    )
+    section.finish()
+    return privacy
+
+
+def _check_together(task: Task) -> None:
+    privacy = task.privacy
+    if privacy.honest < 2:
+        raise InvalidInput("[privacy] min_clients must exceed max_colluders by at least 2.")
+    if privacy.unit != "paper" and not privacy.noise_multiplier:
+        raise InvalidInput("[privacy] noise_multiplier must be positive.")
+    if privacy.sampling_rate != 1 and privacy.unit != "record":
+        raise InvalidInput("[privacy] sampling_rate is for the unit 'record' only.")
+    if privacy.unit == "record" and task.training.algorithm == "fedavg":
+        raise InvalidInput("[training] The unit 'record' needs one gradient per release: use fedsgd.")
+    if privacy.adaptive and privacy.unit == "paper":
+        raise InvalidInput("[privacy] The unit 'paper' has its own noise; it is not combined with adaptive.")

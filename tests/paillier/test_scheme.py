@@ -1,0 +1,76 @@
+"""The scheme behind the interface: conformance, and objects of another scheme."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from paillier_support import ITERATION, SCHEME, Committee, post
+
+from anofel.committee import schemes
+from anofel.committee.errors import DoesNotFit, InvalidCommittee, NotAgreed, ShareRefused
+from anofel.committee.interface import CommitteeKey, ResharingParty, ResharingRun, Scheme
+from anofel.committee.paillier.parameters import DEFAULT_MODULUS_BITS
+from anofel.committee.paillier.scheme import PaillierScheme
+
+
+@dataclass(frozen=True)
+class Foreign:
+    """An object of another scheme with whatever attributes are looked at before its type."""
+
+    scheme: str = "other"
+    member: int = 2
+    key_id: bytes = b""
+    iteration: object = None
+    set_digest: bytes = b""
+    digest: bytes = b""
+    num_posts: int = 0
+    shape: object = None
+
+
+def test_paillier_is_found_by_name_at_the_default_size(committee: Committee) -> None:
+    scheme: Scheme = schemes.by_name("paillier")
+    assert isinstance(scheme, PaillierScheme)
+    assert scheme.name == "paillier"
+    assert scheme.modulus_bits == DEFAULT_MODULUS_BITS == 3072
+    assert isinstance(committee.key, CommitteeKey)
+
+
+def test_required_bits_are_the_slot(committee: Committee) -> None:
+    assert SCHEME.required_bits(1000, 64) == 17
+    with pytest.raises(DoesNotFit):
+        SCHEME.required_bits(1 << 61, 4)
+    assert committee.limits.bound == 1000
+
+
+def test_objects_of_another_scheme_are_refused(committee: Committee) -> None:
+    key, limits = committee.key, committee.limits
+    total = committee.add([committee.vector(1), committee.vector(2)])
+    permit = committee.permit(total)
+    with pytest.raises(InvalidCommittee, match="other"):
+        SCHEME.prepare(Foreign(), post(1), limits)
+    with pytest.raises(InvalidCommittee, match="preparation"):
+        SCHEME.encrypt(Foreign(), np.zeros(40, dtype=np.int64))
+    with pytest.raises(ShareRefused, match="another scheme"):
+        SCHEME.partial_decrypt(key, Foreign(), total, permit)
+    with pytest.raises(NotAgreed):
+        SCHEME.partial_decrypt(key, committee.shares[1], Foreign(), permit)
+    with pytest.raises(InvalidCommittee, match="state"):
+        SCHEME.key_generation().advance(Foreign(), [])
+    with pytest.raises(InvalidCommittee, match="state"):
+        SCHEME.resharing().advance(Foreign(), [])
+    run = ResharingRun(
+        genesis=b"g" * 32,
+        run_id=b"r" * 32,
+        old_key=Foreign(),
+        dealers=(1, 2),
+        shape=key.shape,
+        members=(b"a" * 32, b"b" * 32, b"c" * 32),
+    )
+    with pytest.raises(InvalidCommittee, match="scheme"):
+        SCHEME.resharing().begin(run, ResharingParty(member=1))
+
+
+def test_an_empty_sum_opens_to_zeros(committee: Committee) -> None:
+    """Nobody posted: the product is 1, which decrypts to zeros like any other sum."""
+    total = SCHEME.accumulator(committee.key, ITERATION, committee.limits).finish()
+    assert not committee.decrypt(total, [1, 2]).any()

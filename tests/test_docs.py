@@ -1,0 +1,34 @@
+"""The documents and the code say the same, in the same words."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+STATEMENTS = ROOT / "crates" / "anofel-circuits" / "src" / "statements"
+
+
+@pytest.mark.parametrize("statement", ["ownership", "registration", "submission"])
+def test_every_clause_is_a_heading_in_the_same_words(statement: str) -> None:
+    code = (STATEMENTS / f"{statement}.rs").read_text()
+    clauses = re.findall(r'Clause\s*=\s*"([^"]+)"', code)
+    headings = re.findall(rf"^### ({statement} .+)$", (ROOT / "docs" / "statements.md").read_text(), re.M)
+    assert clauses == headings
+
+
+def test_every_domain_and_prefix_is_documented() -> None:
+    documented = set(re.findall(r"`(anofel/1/[a-z0-9-]+)`", (ROOT / "docs" / "primitives.md").read_text()))
+    source = ROOT / "crates" / "anofel-primitives" / "src"
+    used = {
+        text
+        for file in ("hash.rs", "field.rs")
+        for text in re.findall(r'"(anofel/1/[^"]+)"', (source / file).read_text())
+    }
+    assert documented == used
+
+
+def test_every_page_is_in_the_navigation() -> None:
+    pages = {path.name for path in (ROOT / "docs").glob("*.md")}
+    listed = set(re.findall(r"^  - (\S+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.M))
+    assert pages == listed

@@ -1,0 +1,48 @@
+"""The task file in the documentation is a task; the schema is a schema."""
+
+import re
+import tomllib
+from decimal import Decimal
+from pathlib import Path
+
+from anofel.sections import Section
+from anofel.studies.schema import TableSchema, read_schema
+from anofel.task import read_task
+from tests.test_cli_study import write
+
+DOCS = Path(__file__).parents[1] / "docs"
+
+
+def blocks(page):
+    text = (DOCS / page).read_text()
+    return [
+        tomllib.loads(block, parse_float=Decimal)
+        for block in re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
+    ]
+
+
+def test_documented_task_is_the_example():
+    (document,) = blocks("task-file.md")
+    task = read_task(document)
+    assert task.privacy.honest == 510
+    example = read_task(
+        tomllib.loads((DOCS.parent / "examples/tasks/support2.toml").read_text(), parse_float=Decimal)
+    )
+    assert task.digest() == example.digest()
+
+
+def test_documented_program_runs(tmp_path, monkeypatch):
+    write(tmp_path)
+    (tmp_path / "rows.csv").rename(tmp_path / "patients.csv")
+    monkeypatch.chdir(tmp_path)
+    program = re.search(r"```python\n(.*?)```", (DOCS / "training.md").read_text(), re.DOTALL)
+    names: dict[str, object] = {}
+    exec(program.group(1), names)
+    assert names["update"].dtype == "int64"
+
+
+def test_documented_schema_can_be_read():
+    (document,) = blocks("studies.md")
+    schema = read_schema(Section(document["schema"], "schema"))
+    assert isinstance(schema, TableSchema)
+    assert schema.feature_names == ("alb", "alb missing", "ca = yes", "ca = metastatic")

@@ -1,0 +1,48 @@
+"""Start-up is a feature: the base package and every command group import nothing heavy."""
+
+import subprocess
+import sys
+
+import pytest
+
+HEAVY = ("scipy", "sklearn", "matplotlib", "torch", "dp_accounting", "pyarrow", "PIL", "pandas")
+LIGHT = (
+    "anofel",
+    "anofel.cli",
+    "anofel.task",
+    "anofel.learning.federated",
+    "anofel.learning.integer_model",
+    "anofel.learning.build",
+    "anofel.privacy.protect",
+    "anofel.privacy.ledger",
+    "anofel.privacy.explain",
+    "anofel.studies.load",
+    "anofel.studies.fetch",
+)
+
+
+@pytest.mark.parametrize("module", LIGHT)
+def test_module_imports_without_heavy_packages(module):
+    script = f"import sys, {module}; print(sorted(set({HEAVY!r}) & set(sys.modules)))"
+    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == "[]"
+
+
+def test_the_check_itself_sees_heavy_packages():
+    script = f"import sys, dp_accounting; print(sorted(set({HEAVY!r}) & set(sys.modules)))"
+    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert "scipy" in result.stdout
+
+
+def test_training_and_protecting_need_no_heavy_package():
+    script = f"""
+import sys
+from tests.conftest import make_dataset, make_task
+from anofel.learning.splits import iid
+from anofel.privacy.plain_path import iterate
+for _ in iterate(make_task(), iid(make_dataset(80), 8, 0), 1):
+    pass
+print(sorted(set({HEAVY!r}) & set(sys.modules)))
+"""
+    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == "[]"

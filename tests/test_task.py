@@ -1,0 +1,141 @@
+from copy import deepcopy
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from anofel.errors import InvalidInput
+from anofel.sections import Section, canonical_json, plain
+from anofel.task import Task, read_task
+from tests.conftest import DOCUMENT, make_task
+
+EXAMPLES = sorted((Path(__file__).parents[1] / "examples" / "tasks").glob("*.toml"))
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_example_tasks_survive_their_canonical_encoding(path):
+    task = Task.load(path)
+    data = task.to_bytes()
+    assert Task.from_bytes(data) == task
+    assert Task.from_bytes(data).digest() == task.digest()
+    assert b"." in data
+
+
+def test_digest_changes_with_every_number():
+    digests = {
+        make_task(privacy=change).digest()
+        for change in ({}, {"clipping_norm": "0.25"}, {"max_releases": 11}, {"delta": "0.000001"})
+    }
+    assert len(digests) == 4
+
+
+def test_equal_decimals_have_one_encoding():
+    first, second = (make_task(privacy={"clipping_norm": Decimal(text)}) for text in ("0.50", "0.5"))
+    assert first.digest() == second.digest()
+
+
+@pytest.mark.parametrize(
+    ("section", "key", "value", "message"),
+    [
+        ("privacy", "min_clients", 3, "exceed max_colluders by at least 2"),
+        ("privacy", "min_clients", "8", "must be an integer"),
+        ("privacy", "min_clients", True, "must be an integer"),
+        ("privacy", "clipping_norm", "0", "must lie between"),
+        ("privacy", "clipping_norm", "wide", "must be a decimal"),
+        ("privacy", "clipping_norm", "NaN", "must be a decimal"),
+        ("privacy", "noise_multiplier", "0", "must be positive"),
+        ("privacy", "unit", "household", "must be one of"),
+        ("privacy", "relation", "add-remove", "must be one of"),
+        ("privacy", "sampling_rate", "0.5", "unit 'record' only"),
+        ("privacy", "epsilon", 1, "unknown key 'epsilon'"),
+        ("privacy", "adaptive", 1, "true or false"),
+        ("model", "kind", "resnet", "must be one of"),
+        ("model", "hidden", [3], "hidden layers of an mlp"),
+        ("model", "parameters", 7, "must lie between"),
+        ("training", "algorithm", "adam", "must be one of"),
+        ("rule", "momentum", 65536, "must lie between"),
+        ("task", "name", 5, "must be a text"),
+    ],
+)
+def test_each_wrong_key_is_refused(section, key, value, message):
+    with pytest.raises(InvalidInput, match=message):
+        make_task(**{section: {key: value}})
+
+
+def test_combinations_that_make_no_sense_are_refused():
+    with pytest.raises(InvalidInput, match="use fedsgd"):
+        make_task(privacy={"unit": "record"}, training={"algorithm": "fedavg", "learning_rate": "0.1"})
+    with pytest.raises(InvalidInput, match="must be positive for fedavg"):
+        make_task(training={"algorithm": "fedavg"})
+    with pytest.raises(InvalidInput, match="not combined"):
+        make_task(privacy={"unit": "paper", "adaptive": True})
+
+
+@pytest.mark.parametrize("missing", ["task", "model", "training", "rule", "privacy"])
+def test_missing_section_is_named(missing):
+    document = {name: section for name, section in DOCUMENT.items() if name != missing}
+    with pytest.raises(InvalidInput, match=f"'{missing}'"):
+        read_task(document)
+
+
+def test_schema_or_study_is_needed():
+    document = deepcopy(DOCUMENT)
+    del document["schema"]
+    with pytest.raises(InvalidInput, match=r"needs a \[schema\]"):
+        read_task(document)
+    document["task"]["study"] = "nowhere"
+    with pytest.raises(InvalidInput, match="no study"):
+        read_task(document)
+
+
+@pytest.mark.parametrize(
+    ("tamper", "message"),
+    [
+        (lambda data: data + b" ", "canonical"),
+        (lambda data: data.replace(b'"0.5"', b'"0.50"'), "canonical"),
+        (lambda data: data.replace(b'"0.5"', b"0.5"), "floating-point"),
+        (lambda data: data[:-1], "not a JSON"),
+        (lambda _: b"\xff", "not a JSON"),
+        (lambda _: b"[]", "must be a table"),
+    ],
+)
+def test_encoding_that_is_not_canonical_is_refused(tamper, message):
+    with pytest.raises(InvalidInput, match=message):
+        Task.from_bytes(tamper(make_task().to_bytes()))
+
+
+def test_files_that_cannot_be_read_are_refused(tmp_path):
+    with pytest.raises(InvalidInput, match="cannot be read"):
+        Task.load(tmp_path / "none.toml")
+    (tmp_path / "bad.toml").write_text("[task")
+    with pytest.raises(InvalidInput, match="not TOML"):
+        Task.load(tmp_path / "bad.toml")
+
+
+@given(st.decimals(allow_nan=False, allow_infinity=False, min_value=-(10**12), max_value=10**12, places=9))
+def test_decimals_have_one_spelling(number):
+    text = plain(number)
+    assert Decimal(text) == number
+    assert plain(Decimal(text)) == text
+    assert "E" not in text
+
+
+def test_canonical_json_refuses_floats():
+    with pytest.raises(InvalidInput, match="floating-point"):
+        canonical_json({"a": [0.5]})
+
+
+def test_sections_refuse_wrong_lists():
+    section = Section({"a": ["x", "x"], "b": [1, "x"], "c": "x"}, "test")
+    with pytest.raises(InvalidInput, match="twice"):
+        section.texts("a")
+    with pytest.raises(InvalidInput, match="list of texts"):
+        section.texts("b")
+    with pytest.raises(InvalidInput, match="integers"):
+        section.integers("c", 0, 1)
+    with pytest.raises(InvalidInput, match="list of tables"):
+        section.tables("c")
+    with pytest.raises(InvalidInput, match="must be a table"):
+        section.table("c")

@@ -1,0 +1,48 @@
+// Times snarkjs for bench/proofs.py: one command per line in, a JSON array of strings, and one
+// line of JSON out.
+//
+//   ["prove", zkey, wtns]                 seconds for one proof
+//   ["verify", key, public, proof]        seconds for one verification
+//
+// Files are read before the clock starts. A proof is checked after it was timed, so that a wrong
+// one is never counted.
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { createInterface } from "node:readline";
+
+const require = createRequire(`${process.argv[2]}/`);
+const { groth16, zKey } = require("snarkjs");
+
+const memory = (file) => ({ type: "mem", data: new Uint8Array(readFileSync(file)) });
+const json = (file) => JSON.parse(readFileSync(file, "utf8"));
+
+const time = async (work) => {
+  const start = performance.now();
+  const result = await work();
+  return [(performance.now() - start) / 1000, result];
+};
+
+const insist = (holds) => {
+  if (!holds) throw new Error("snarkjs refuses the proof");
+};
+
+const commands = {
+  async prove(zkeyFile, wtnsFile) {
+    const [zkey, wtns] = [memory(zkeyFile), memory(wtnsFile)];
+    const [seconds, { proof, publicSignals }] = await time(() => groth16.prove(zkey, wtns));
+    insist(await groth16.verify(await zKey.exportVerificationKey(zkey), publicSignals, proof));
+    return seconds;
+  },
+  async verify(...files) {
+    const [key, inputs, proof] = files.map(json);
+    const [seconds, holds] = await time(() => groth16.verify(key, inputs, proof));
+    insist(holds);
+    return seconds;
+  },
+};
+
+for await (const line of createInterface({ input: process.stdin })) {
+  const [name, ...files] = JSON.parse(line);
+  console.log(JSON.stringify(await commands[name](...files)));
+}
+process.exit(0); // snarkjs leaves its workers running.
