@@ -197,7 +197,10 @@ macro_rules! proof_classes {
 
             /// Check one proof; raise `InvalidProof`.
             fn verify(&self, py: Python<'_>, statement: &$statement, proof: &$proof) -> Result<()> {
-                Ok(py.detach(|| self.verifier.verify(&statement.0.public_inputs(), &proof.0))?)
+                let inputs = statement.0.public_inputs();
+                let verdict =
+                    py.detach(|| self.pool.install(|| self.verifier.verify(&inputs, &proof.0)));
+                Ok(verdict?)
             }
 
             /// Check many proofs at once; raise `InvalidProof` with the indices of the bad ones.
