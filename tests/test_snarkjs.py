@@ -77,7 +77,7 @@ def test_an_exported_proof_is_accepted(snarkjs: Run, exported: Callable[[str], P
 def test_every_changed_public_input_is_refused(
     snarkjs: Run, exported: Callable[[str], Path], tmp_path: Path
 ) -> None:
-    out = exported("submission")
+    out = exported("ownership")
     inputs = json.loads((out / "public.json").read_text())
     for position, value in enumerate(inputs):
         changed = inputs.copy()
