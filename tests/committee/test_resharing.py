@@ -14,7 +14,9 @@ from anofel.committee.interface import (
     ResharingRun,
     RoundMessage,
 )
+from anofel.committee.lattice.resharing import _plan
 from anofel.committee.ristretto.verdict import Complaint
+from anofel.committee.sealing import CannotOpen, SealingKey, binding
 from tests.committee.world import Committee, a_vector, add_up, assume_counted, contribute, name
 
 
@@ -150,7 +152,7 @@ def test_a_bad_share_or_a_false_complaint_names_its_author(lattice: Committee) -
         with pytest.raises(KeyGenerationFailed, match="bad share") as caught:
             resharing.advance(result.state, last)
         assert (caught.value.dealers, caught.value.culprits) == ((2,), ())
-    complaint = Complaint(1, results[0].state.sealing).to_bytes()  # type: ignore[attr-defined]
+    complaint = Complaint(1, results[0].state.sealing[:32]).to_bytes()  # type: ignore[attr-defined]
     honest = [resharing.advance(result.state, messages) for result in results]
     last = messages_of([result for result in honest if isinstance(result, ResharingResult)])
     last = [replace(m, body=complaint) if m.sender == 1 else m for m in last]
@@ -159,6 +161,29 @@ def test_a_bad_share_or_a_false_complaint_names_its_author(lattice: Committee) -
         with pytest.raises(KeyGenerationFailed, match="good") as caught:
             resharing.advance(result.state, last)
         assert (caught.value.dealers, caught.value.culprits) == ((), (1,))
+
+
+def test_a_complaint_opens_the_part_of_the_accused_alone(lattice: Committee) -> None:
+    """The secret outlives a failed resharing, so no honest dealer's point may become public."""
+    resharing = lattice.scheme.resharing()
+    run = a_resharing(lattice, (1, 2), 3, 2)
+    results = play(lattice, run, 1)
+    messages = messages_of(results)
+    broken = bytearray(messages[1].body)
+    broken[-1] ^= 1
+    tampered = [messages[0], replace(messages[1], body=bytes(broken))]
+    last = resharing.advance(results[-1].state, tampered)
+    assert isinstance(last, ResharingResult)
+    assert last.message is not None
+    assert last.message.body[0] == 1
+    opened = SealingKey.from_bytes(last.message.body[3:])
+    posted = results[-1].state.history[0][3]  # type: ignore[attr-defined]
+    assert opened.public() == posted[32:]
+    part = 2049 * 32 + 48
+    for dealer, message in enumerate(tampered, start=1):
+        with pytest.raises(CannotOpen):
+            opened.open(message.body[-part:], binding(_plan(run).digest, dealer, 3))
+    opened.open(messages[1].body[-part:], binding(_plan(run).digest, 2, 3))
 
 
 def test_missing_and_malformed_messages_name_their_sender(lattice: Committee) -> None:
@@ -170,7 +195,7 @@ def test_missing_and_malformed_messages_name_their_sender(lattice: Committee) ->
         resharing.advance(first[0].state, messages[1:])
     assert caught.value.culprits == (1,)
     with pytest.raises(KeyGenerationFailed, match="sealing key") as caught:
-        resharing.advance(first[0].state, [replace(messages[0], body=bytes(32)), *messages[1:]])
+        resharing.advance(first[0].state, [replace(messages[0], body=bytes(64)), *messages[1:]])
     assert caught.value.culprits == (1,)
     second = play(lattice, run, 1)
     dealt = messages_of(second)

@@ -11,7 +11,7 @@ from anofel.committee.errors import InvalidCommittee, KeyGenerationFailed, Share
 from anofel.committee.interface import ResharedKey, ResharingParty, ResharingRun, RoundMessage
 from anofel.committee.paillier.resharing import PaillierPlan
 from anofel.committee.ristretto.verdict import Complaint
-from anofel.committee.sealing import SealingKey
+from anofel.committee.sealing import DealerKeys, SealingKey
 from anofel.committee.wire import Reader, Writer
 
 RESHARING = SCHEME.resharing()
@@ -194,17 +194,38 @@ def test_a_bad_sealed_part_names_the_dealer(committee: Committee) -> None:
 def test_a_false_complaint_names_the_receiver(committee: Committee) -> None:
     def tamper(number: int, messages: list[RoundMessage], _states) -> list[RoundMessage]:
         if number == 0:
-            key = SealingKey.generate()
-            kept.append(key)
-            messages[1] = replace(messages[1], body=key.public())
+            keys = DealerKeys.generate((1, 2))
+            kept.append(keys)
+            messages[1] = replace(messages[1], body=keys.public())
         if number == 2:
-            complaint = Complaint(1, kept[0].to_bytes()).to_bytes()
+            complaint = Complaint(1, kept[0].for_dealer(1).to_bytes()).to_bytes()
             messages[1] = change(messages[1], lambda _: complaint)
         return messages
 
-    kept: list[SealingKey] = []
+    kept: list[DealerKeys] = []
     failure = failing(committee, tamper)
     assert failure.culprits == (2,)
+
+
+def test_a_complaint_opens_the_part_of_the_accused_alone(committee: Committee) -> None:
+    """The dealt secret outlives a failed run, so an honest dealer's part stays sealed."""
+    opened = []
+
+    def tamper(number: int, messages: list[RoundMessage], states) -> list[RoundMessage]:
+        if number == 1:
+            messages[1] = change(messages[1], lambda own: flip(own, -1))
+        if number == 2:
+            reader = Reader(messages[2].body)
+            reader.framed()
+            opened.append((reader.framed(), states[2].history[0][3]))
+        return messages
+
+    failing(committee, tamper)
+    verdict, posted = opened[0]
+    assert verdict[:3] == b"\x01\x02\x00"
+    public = SealingKey.from_bytes(verdict[3:]).public()
+    assert public == posted[32:]
+    assert public != posted[:32]
 
 
 @pytest.mark.parametrize("body", [b"", b"\x00" + bytes(64), b"\x07"])
@@ -217,7 +238,7 @@ def test_a_wrong_confirmation_names_the_receiver(committee: Committee, body: byt
 def test_an_unusable_sealing_key_names_the_receiver(committee: Committee) -> None:
     def tamper(number: int, messages: list[RoundMessage], _states) -> list[RoundMessage]:
         if number == 0:
-            messages[2] = replace(messages[2], body=bytes(32))
+            messages[2] = replace(messages[2], body=bytes(64))
         return messages
 
     assert failing(committee, tamper).culprits == (3,)

@@ -4,32 +4,6 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "Accumulator",
-    "Checked",
-    "Codec",
-    "Keys",
-    "Post",
-    "Prepared",
-    "Refusal",
-    "Secrets",
-    "Shape",
-    "Sum",
-    "check_dealt_shares",
-    "combine",
-    "dkg_check_package",
-    "dkg_keys",
-    "dkg_part1",
-    "dkg_part2",
-    "dkg_part3",
-    "partial_decrypt",
-    "reshare_deal",
-    "reshare_keys",
-    "reshare_receive",
-    "verify_envelope",
-    "verify_share",
-]
-
 _Buffer = bytes | bytearray | memoryview
 
 class Refusal(ValueError): ...

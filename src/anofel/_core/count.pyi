@@ -1,14 +1,6 @@
 from collections.abc import Sequence
 from typing import final
 
-__all__ = [
-    "Bundle",
-    "add_bits",
-    "combine_count",
-    "count_share",
-    "verify_count_share",
-]
-
 @final
 class Bundle:
     def __new__(

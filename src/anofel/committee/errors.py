@@ -84,6 +84,8 @@ class BallotRefused(VerificationError):
 class _WithCulprits(VerificationError):
     """A failed check with the members who caused it."""
 
+    code = "culprits"
+
     def __init__(self, message: str, culprits: Iterable[int] = ()) -> None:
         super().__init__(message)
         self.culprits: tuple[int, ...] = tuple(sorted(set(culprits)))

@@ -294,7 +294,7 @@ class ResharedKey:
 class Resharing(Protocol):
     """Refresh and change of members, in three rounds.
 
-    Round 0: every receiver posts a one-time sealing key. Round 1: every dealer deals. Round 2:
+    Round 0: every receiver posts one-time sealing keys. Round 1: every dealer deals. Round 2:
     every receiver confirms or complains. A ``RoundMessage.sender`` is the new number in rounds
     0 and 2 and the old number in round 1.
     """

@@ -4,8 +4,14 @@ In the first round of a run every receiver posts a fresh X25519 key, signed (by 
 with its certified key. Private parts are HPKE ciphertexts to it (RFC 9180: X25519, HKDF-SHA256,
 ChaCha20-Poly1305), bound to the run, the dealer and the receiver. A receiver who got a bad part
 posts the one-time *private* key: everybody then opens the same ciphertext and sees who is wrong.
-That ends the run without a key, so what the opened key reveals is worthless.
+That ends the run without a key.
+
+What an opened key reveals must be worthless. In key generation it is: all secrets of a failed run
+are thrown away, and a receiver has one key for all dealers. In a resharing the secret outlives
+a failed run, so a receiver has one key *for each dealer* and opens only the part of the accused.
 """
+
+from collections.abc import Sequence
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
@@ -74,3 +80,50 @@ def check_public(public: bytes) -> None:
         seal(public, b"", b"")
     except ValueError:
         raise CannotOpen from None
+
+
+class DealerKeys:
+    """A receiver's one-time private keys in a resharing, one per dealer (kept)."""
+
+    def __init__(self, dealers: Sequence[int], keys: Sequence[SealingKey]) -> None:
+        self._keys = dict(zip(dealers, keys, strict=True))
+
+    def __repr__(self) -> str:
+        return "DealerKeys(<redacted>)"
+
+    @classmethod
+    def generate(cls, dealers: Sequence[int]) -> "DealerKeys":
+        """Draw fresh keys."""
+        return cls(dealers, [SealingKey.generate() for _ in dealers])
+
+    @classmethod
+    def from_bytes(cls, dealers: Sequence[int], data: bytes) -> "DealerKeys":
+        """Read the secret bytes."""
+        parts = (data[at : at + KEY_LENGTH] for at in range(0, len(data), KEY_LENGTH))
+        return cls(dealers, [SealingKey.from_bytes(part) for part in parts])
+
+    def to_bytes(self) -> bytes:
+        """Return the secret bytes."""
+        return b"".join(key.to_bytes() for key in self._keys.values())
+
+    def public(self) -> bytes:
+        """Return what is posted: the public keys in the dealers' order."""
+        return b"".join(key.public() for key in self._keys.values())
+
+    def for_dealer(self, dealer: int) -> SealingKey:
+        """Return the key for one dealer's part; a complaint opens this one alone."""
+        return self._keys[dealer]
+
+
+def dealer_key(posted: bytes, dealers: Sequence[int], dealer: int) -> bytes:
+    """Return a receiver's public key for one dealer, from what the receiver posted."""
+    at = dealers.index(dealer) * KEY_LENGTH
+    return posted[at : at + KEY_LENGTH]
+
+
+def check_dealer_keys(posted: bytes, dealers: Sequence[int]) -> None:
+    """Refuse what is not one usable key per dealer. Raises ``CannotOpen``."""
+    if len(posted) != KEY_LENGTH * len(dealers):
+        raise CannotOpen
+    for dealer in dealers:
+        check_public(dealer_key(posted, dealers, dealer))

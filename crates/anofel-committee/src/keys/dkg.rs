@@ -137,17 +137,23 @@ pub fn check_package(shape: Shape, member: u16, package: &[u8]) -> Result<Dealin
         check_length("the package", package_bytes(shape), package.len())?;
         let (commitments, proofs) = package.split_at(Dealing::length(shape));
         let dealing = Dealing::from_bytes(shape, commitments)?;
-        check_proofs(shape, member, &dealing, proofs)?;
+        check_proofs(shape, member, &dealing, package, proofs)?;
         Ok(dealing)
     };
     check().map_err(|error: Error| error.by(member))
 }
 
-fn check_proofs(shape: Shape, member: u16, dealing: &Dealing, proofs: &[u8]) -> Result<(), Error> {
+fn check_proofs(
+    shape: Shape,
+    member: u16,
+    dealing: &Dealing,
+    package: &[u8],
+    proofs: &[u8],
+) -> Result<(), Error> {
     let what = "the proof of knowledge of a dealt secret";
     let identifier = identifier(shape, member)?.serialize();
     let mut transcript = Transcript::new("anofel/1/committee/knowledge-of-dealt-secrets");
-    transcript.number("member", member.into()).field("proofs", proofs);
+    transcript.number("member", member.into()).field("package", package);
     let weights = transcript.weights(shape.num_keys);
     let (mut on_base, mut scalars, mut points) = (Scalar::ZERO, Vec::new(), Vec::new());
     for ((proof, constant), weight) in

@@ -169,7 +169,7 @@ impl SecretShares {
             return Err(Error::Proof { what: "the match of secret shares and committee key" });
         }
         let mut transcript = Transcript::new("anofel/1/committee/own-shares");
-        transcript.points("verification shares", encoded);
+        transcript.points("verification shares", encoded).field("shares", &self.to_secret_bytes());
         let weights = transcript.weights(points.len());
         let mut sum: Scalar = weights.iter().zip(&self.scalars).map(|(w, x)| w * x).sum();
         let matches = base(&sum) == weighted_sum(&weights, points);

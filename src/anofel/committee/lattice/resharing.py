@@ -20,7 +20,7 @@ from anofel.committee.refusal import refusing
 from anofel.committee.ristretto import resharing as rounds
 from anofel.committee.ristretto.run import Bodies
 from anofel.committee.ristretto.verdict import Complaint
-from anofel.committee.sealing import SealingKey
+from anofel.committee.sealing import DealerKeys
 from anofel.committee.wire import Reader, Writer
 
 
@@ -34,7 +34,7 @@ class LatticeResharingState:
     share: LatticeShare | None = field(repr=False)
     """The old share of a dealer, until it has dealt."""
     sealing: bytes = field(repr=False)
-    """The one-time private key of a receiver; empty for others."""
+    """The one-time private keys of a receiver; empty for others."""
     received: bytes = field(repr=False)
     """A receiver's new secret shares, until everybody confirmed; empty before."""
     history: tuple[Bodies, ...] = field(repr=False)
@@ -93,7 +93,7 @@ class LatticeResharing:
         """Start a resharing."""
         _check(run, party)
         share = party.share if isinstance(party.share, LatticeShare) else None
-        sealing = SealingKey.generate() if party.member is not None else None
+        sealing = DealerKeys.generate(run.dealers) if party.member is not None else None
         state = LatticeResharingState(
             run=run,
             round=0,
@@ -132,7 +132,7 @@ class LatticeResharing:
 
 
 def _deal(plan: rounds.ResharingPlan, state: LatticeResharingState, bodies: Bodies) -> LatticeResharingState:
-    rounds.check_sealing_keys(bodies)
+    rounds.check_sealing_keys(plan, bodies)
     body = None if state.share is None else rounds.deal(plan, state.share.secrets, bodies)
     return LatticeResharingState(
         run=state.run,
@@ -154,7 +154,7 @@ def _receive(
     keys = rounds.new_keys(plan, bodies)
     body, received = None, b""
     if state.member is not None:
-        sealing = SealingKey.from_bytes(state.sealing)
+        sealing = DealerKeys.from_bytes(plan.dealers, state.sealing)
         secrets = rounds.receive(plan, state.member, sealing, history, keys)
         if isinstance(secrets, Complaint):
             body = secrets.to_bytes()

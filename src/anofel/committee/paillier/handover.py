@@ -27,7 +27,7 @@ from anofel.committee.paillier.wire import Malformed, Reader
 from anofel.committee.ristretto import resharing as count_rounds
 from anofel.committee.ristretto.run import Bodies, transcript_digest
 from anofel.committee.ristretto.verdict import Complaint, Confirmation, settle
-from anofel.committee.sealing import CannotOpen, SealingKey
+from anofel.committee.sealing import CannotOpen, DealerKeys, SealingKey, dealer_key
 from anofel.committee.wire import Writer
 
 
@@ -85,7 +85,7 @@ class PaillierResharing:
         if party.member is not None and party.member not in run.shape.members:
             raise InvalidCommittee(f"There is no new member {party.member}.")
         PaillierPlan(run, old)
-        sealing = SealingKey.generate() if party.member is not None else None
+        sealing = DealerKeys.generate(run.dealers) if party.member is not None else None
         state = PaillierResharingState(
             run=run,
             round=0,
@@ -148,7 +148,7 @@ def _old_key(run: ResharingRun) -> PaillierKey:
 
 
 def _deal(plan: PaillierPlan, state: PaillierResharingState, bodies: Bodies) -> PaillierResharingState:
-    count_rounds.check_sealing_keys(bodies)
+    count_rounds.check_sealing_keys(plan.count, bodies)
     body, share = None, state.share
     if share is not None:
         secrets = core.Secrets.read(count_keys_of(plan.old.count_key), share.member, share.count_share.scalar)
@@ -162,7 +162,7 @@ def _receive(plan: PaillierPlan, state: PaillierResharingState, bodies: Bodies) 
     view = _View(plan, (state.history[0], bodies))
     body, received = None, b""
     if state.member is not None:
-        sealing = SealingKey.from_bytes(state.sealing)
+        sealing = DealerKeys.from_bytes(plan.run.dealers, state.sealing)
         count = count_rounds.receive(plan.count, state.member, sealing, view.count_history, view.count_keys)
         own = view.receive(state.member, sealing)
         if isinstance(count, core.Secrets):
@@ -223,14 +223,15 @@ class _View:
         """What every receiver must confirm."""
         return Confirmation.of(self.key.to_bytes(), self.transcript)
 
-    def receive(self, member: int, sealing: SealingKey) -> int | Complaint:
+    def receive(self, member: int, sealing: DealerKeys) -> int | Complaint:
         """Open and add what the dealers sent, or name the first who cheated."""
         total = 0
         for dealer in self.plan.run.dealers:
+            key = sealing.for_dealer(dealer)
             try:
-                total += resharing.open_part(self.plan, self._dealt, dealer, member, sealing)
+                total += resharing.open_part(self.plan, self._dealt, dealer, member, key)
             except (CannotOpen, KeyGenerationFailed):
-                return Complaint(dealer, sealing.to_bytes())
+                return Complaint(dealer, key.to_bytes())
         return total
 
     def settle(self, verdicts: Bodies) -> None:
@@ -239,8 +240,14 @@ class _View:
         def check(dealer: int, receiver: int, key: SealingKey) -> None:
             resharing.open_part(self.plan, self._dealt, dealer, receiver, key)
 
-        dealers = set(self.plan.run.dealers)
-        faults = settle(verdicts, self.confirmation, self.history[0], lambda _: dealers, check)
+        dealers = self.plan.run.dealers
+        faults = settle(
+            verdicts,
+            self.confirmation,
+            lambda receiver, dealer: dealer_key(self.history[0][receiver], dealers, dealer),
+            lambda _: set(dealers),
+            check,
+        )
         if faults:
             raise KeyGenerationFailed(
                 " ".join(dict.fromkeys(fault.sentence for fault in faults)),

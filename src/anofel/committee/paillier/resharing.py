@@ -5,8 +5,9 @@ A_k = g'^(Δ'·a_k) for every coefficient. Everybody checks A_0 against the old 
 A_0^(2Δ) = v_i^(2Δ'²·λ_i), every receiver checks its own part, g'^(Δ'·f_i(j)) = ∏ A_k^(j^k), and
 anyone computes the new verification keys. The shared secret becomes Δ·Δ'·F(0), so θ' = Δ·Δ'·θ.
 
-Round 0: receivers post one-time sealing keys. Round 1: dealers deal. Round 2: receivers confirm
-or complain. The count key is reshared by the same messages.
+Round 0: receivers post one-time sealing keys, one per dealer. Round 1: dealers deal. Round 2:
+receivers confirm, or complain and open what the accused sealed to them. The count key is reshared
+by the same messages.
 """
 
 from dataclasses import replace
@@ -31,7 +32,7 @@ from anofel.committee.paillier.transcript import Transcript
 from anofel.committee.paillier.wire import Malformed, Reader, encode, width
 from anofel.committee.ristretto.resharing import ResharingPlan
 from anofel.committee.ristretto.run import Bodies
-from anofel.committee.sealing import OVERHEAD, CannotOpen, SealingKey, binding, seal
+from anofel.committee.sealing import OVERHEAD, CannotOpen, SealingKey, binding, dealer_key, seal
 from anofel.committee.wire import Writer
 
 
@@ -97,7 +98,7 @@ def deal(plan: PaillierPlan, share: SecretPaillierShare, sealing_keys: Bodies) -
     commitments += [power_secret(base, scale * a, square) for a in polynomial.coefficients[1:]]
     parts = [
         seal(
-            sealing_keys[receiver],
+            dealer_key(sealing_keys[receiver], plan.run.dealers, share.member),
             encode([polynomial.at(receiver)], width(plan.dealt_bits)),
             binding(plan.digest, share.member, receiver),
         )

@@ -1,8 +1,11 @@
 """Refresh and change of members: the same keys, new shares.
 
-Round 0: every receiver posts a one-time sealing key (32 bytes).
+Round 0: every receiver posts one one-time sealing key per dealer, in the dealers' order.
 Round 1: every dealer posts its commitments, then one sealed part per receiver, ascending.
 Round 2: every receiver confirms keys and transcript, or complains about one dealer.
+
+A complaint opens the key for the accused dealer alone: the secret that is dealt outlives a failed
+run, and one more point of an honest dealer's polynomial could be the one that a coalition lacks.
 
 Afterwards a share of the old committee is stale: no check accepts it. t old members who *kept*
 theirs could still decrypt together, so erasing them is part of the protocol.
@@ -21,9 +24,11 @@ from anofel.committee.ristretto.verdict import Complaint, Confirmation, settle
 from anofel.committee.sealing import (
     OVERHEAD,
     CannotOpen,
+    DealerKeys,
     SealingKey,
     binding,
-    check_public,
+    check_dealer_keys,
+    dealer_key,
     seal,
 )
 
@@ -72,13 +77,13 @@ def collect_round(plan: ResharingPlan, number: int, messages: Sequence[RoundMess
         raise KeyGenerationFailed(str(error), (), error.culprits) from None
 
 
-def check_sealing_keys(bodies: Bodies) -> None:
-    """Refuse a sealing key to which nothing can be sealed."""
+def check_sealing_keys(plan: ResharingPlan, bodies: Bodies) -> None:
+    """Refuse a message that is not one key per dealer to which something can be sealed."""
     for member, body in bodies.items():
         try:
-            check_public(body)
+            check_dealer_keys(body, plan.dealers)
         except CannotOpen:
-            raise KeyGenerationFailed(f"Member {member} sent no usable sealing key.", (member,)) from None
+            raise KeyGenerationFailed(f"Member {member} sent no usable sealing keys.", (member,)) from None
 
 
 def deal(plan: ResharingPlan, secrets: core.Secrets, sealing_keys: Bodies) -> bytes:
@@ -90,7 +95,11 @@ def deal(plan: ResharingPlan, secrets: core.Secrets, sealing_keys: Bodies) -> by
             plan.old_keys, secrets, plan.dealers, plan.shape.num_members, plan.shape.threshold
         )
     parts = (
-        seal(sealing_keys[receiver], share, binding(plan.digest, secrets.member, receiver))
+        seal(
+            dealer_key(sealing_keys[receiver], plan.dealers, secrets.member),
+            share,
+            binding(plan.digest, secrets.member, receiver),
+        )
         for receiver, share in zip(plan.shape.members, shares, strict=True)
     )
     return commitments + b"".join(parts)
@@ -119,15 +128,15 @@ def new_keys(plan: ResharingPlan, dealt: Bodies) -> core.Keys:
 
 
 def receive(
-    plan: ResharingPlan, member: int, sealing: SealingKey, history: tuple[Bodies, Bodies], keys: core.Keys
+    plan: ResharingPlan, member: int, sealing: DealerKeys, history: tuple[Bodies, Bodies], keys: core.Keys
 ) -> core.Secrets | Complaint:
     """Open and add what the dealers sent, or name the first who cheated."""
     shares = {}
     for dealer in plan.dealers:
         try:
-            shares[dealer] = _checked_part(plan, history[1], dealer, member, sealing)
+            shares[dealer] = _checked_part(plan, history[1], dealer, member, sealing.for_dealer(dealer))
         except (CannotOpen, KeyGenerationFailed):
-            return Complaint(dealer, sealing.to_bytes())
+            return Complaint(dealer, sealing.for_dealer(dealer).to_bytes())
     with refusing(KeyGenerationFailed):
         return core.reshare_receive(keys, member, _commitments(plan, history[1]), shares)
 
@@ -144,7 +153,13 @@ def finish(plan: ResharingPlan, history: tuple[Bodies, Bodies], keys: core.Keys,
     def check(dealer: int, receiver: int, key: SealingKey) -> None:
         _checked_part(plan, history[1], dealer, receiver, key)
 
-    faults = settle(verdicts, expected, history[0], lambda _: set(plan.dealers), check)
+    faults = settle(
+        verdicts,
+        expected,
+        lambda receiver, dealer: dealer_key(history[0][receiver], plan.dealers, dealer),
+        lambda _: set(plan.dealers),
+        check,
+    )
     if faults:
         raise KeyGenerationFailed(
             " ".join(dict.fromkeys(fault.sentence for fault in faults)),

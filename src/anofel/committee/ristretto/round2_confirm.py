@@ -44,8 +44,14 @@ def receive(plan: Plan, history: tuple[Bodies, Bodies], bodies: Bodies) -> tuple
         _checked_part(plan, history, dealer, receiver, key)
 
     expected = Confirmation.of(keys.to_bytes(), transcript)
-    members = set(commitments)
-    faults = settle(bodies, expected, sealing_keys(commitments), lambda sender: members - {sender}, check)
+    members, public = set(commitments), sealing_keys(commitments)
+    faults = settle(
+        bodies,
+        expected,
+        lambda receiver, _: public[receiver],
+        lambda sender: members - {sender},
+        check,
+    )
     if faults:
         sentences = " ".join(dict.fromkeys(fault.sentence for fault in faults))
         raise KeyGenerationFailed(sentences, {fault.number for fault in faults})

@@ -32,7 +32,7 @@ class Confirmation:
 
 @dataclass(frozen=True, slots=True)
 class Complaint:
-    """The accused dealer and the complainer's one-time private key, which opens the evidence."""
+    """The accused dealer and the one-time private key that opens what it sealed to the complainer."""
 
     accused: int
     opened_key: bytes = field(repr=False)
@@ -41,6 +41,9 @@ class Complaint:
         """Encode."""
         return Writer().number(_COMPLAINS, 1).number(self.accused, 2).raw(self.opened_key).done()
 
+
+SealingKeys = Callable[[int, int], bytes]
+"""(receiver, dealer): the receiver's one-time public key for what that dealer seals to it."""
 
 Check = Callable[[int, int, SealingKey], None]
 """(dealer, receiver, key): opens the sealed part and checks it.
@@ -61,7 +64,7 @@ class Fault:
 def settle(
     bodies: Bodies,
     expected: Confirmation,
-    sealing_keys: Bodies,
+    sealing_keys: SealingKeys,
     dealers: Callable[[int], set[int]],
     check: Check,
 ) -> list[Fault]:
@@ -86,12 +89,14 @@ def settle(
     return faults
 
 
-def _judge(sender: int, complaint: Complaint, sealing_keys: Bodies, dealers: set[int], check: Check) -> Fault:
+def _judge(
+    sender: int, complaint: Complaint, sealing_keys: SealingKeys, dealers: set[int], check: Check
+) -> Fault:
     accused = complaint.accused
     if accused not in dealers:
         return Fault(sender, False, f"Member {sender} accused {accused}, who dealt it nothing.")
     key = SealingKey.from_bytes(complaint.opened_key)
-    if key.public() != sealing_keys[sender]:
+    if key.public() != sealing_keys(sender, accused):
         return Fault(sender, False, f"Member {sender} opened a key that is not its own.")
     try:
         check(accused, sender, key)
