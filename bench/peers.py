@@ -9,6 +9,7 @@ import sys
 import tempfile
 import tomllib
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
@@ -19,6 +20,14 @@ CACHE = ROOT / ".cache"
 SNARKJS = ROOT / "tools" / "snarkjs"
 # Both statements have at most 2^13 rows.
 POWER = 13
+
+
+@dataclass(frozen=True)
+class Taken:
+    """Seconds on the clock, and seconds of all cores together where the system tells."""
+
+    wall: float
+    cpu: float | None
 
 
 class Server:
@@ -69,9 +78,9 @@ class Circuits:
         described: dict[str, dict[str, Any]] = self._server.ask("describe")
         return described
 
-    def measure(self, work: str, statement: str) -> float:
-        """Seconds that one piece of work takes."""
-        return float(self._server.ask("measure", work, statement))
+    def measure(self, work: str, statement: str) -> Taken:
+        """What one piece of work takes."""
+        return Taken(*self._server.ask("measure", work, statement))
 
     def export(self, statement: str, directory: Path) -> None:
         """Write a statement's constraints, a witness, a key, a proof and its public inputs."""
@@ -113,11 +122,11 @@ class Snarkjs:
         finally:
             snarkjs._server.close()
 
-    def measure(self, work: str, statement: str) -> float:
-        """Seconds that one piece of work takes."""
+    def measure(self, work: str, statement: str) -> Taken:
+        """What one piece of work takes."""
         extensions = {"prove": ("zkey", "wtns"), "verify": ("vk.json", "public.json", "proof.json")}
         files = (self._directories[statement] / f"{statement}.{end}" for end in extensions[work])
-        return float(self._server.ask(work, *files))
+        return Taken(*self._server.ask(work, *files))
 
 
 def _with_key(circuits: Circuits, installed: Path, name: str, digest: str, progress: Console) -> Path:

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! ["describe"]                  sizes of every statement
-//! ["measure", work, name]       seconds for one piece of work
+//! ["measure", work, name]       seconds for one piece of work: [on the clock, of all cores]
 //! ["export", name, directory]   a statement's files for snarkjs
 //! ["powers", power, file]       powers of tau with a known τ: insecure, only to time snarkjs
 //! ```
@@ -45,7 +45,10 @@ fn answer(
         ["describe"] => {
             Some(subjects.iter().map(|(name, subject)| (*name, subject.describe())).collect())
         }
-        ["measure", work, name] => subjects.get_mut(name)?.measure(work, scratch).map(Value::from),
+        ["measure", work, name] => {
+            let taken = subjects.get_mut(name)?.measure(work, scratch)?;
+            Some(json!([taken.wall, taken.cpu]))
+        }
         ["export", name, directory] => {
             subjects.get(name)?.export(Path::new(directory), name);
             Some(json!(null))

@@ -41,12 +41,21 @@ pub struct Subject<'a, S: Statement> {
     batch: Vec<(Vec<Fr>, Proof)>,
 }
 
+/// What a piece of work took.
+#[derive(Clone, Copy)]
+pub struct Taken {
+    /// Seconds on the clock.
+    pub wall: f64,
+    /// Seconds of all cores together, where the system tells.
+    pub cpu: Option<f64>,
+}
+
 /// A statement, whichever it is.
 pub trait Measured {
     /// Its sizes.
     fn describe(&self) -> Value;
-    /// Seconds that one piece of work took; none if there is no such work.
-    fn measure(&mut self, work: &str, scratch: &Path) -> Option<f64>;
+    /// What one piece of work took; none if there is no such work.
+    fn measure(&mut self, work: &str, scratch: &Path) -> Option<Taken>;
     /// Writes what snarkjs needs: constraints, witness, key, proof and public inputs.
     fn export(&self, directory: &Path, name: &str);
 }
@@ -81,16 +90,16 @@ impl<'a, S: Statement> Subject<'a, S> {
     }
 
     /// Ours: the values of all variables, their check, and the proof.
-    fn prove(&self) -> f64 {
+    fn prove(&self) -> Taken {
         let (statement, witness) = (self.source)();
-        let (seconds, proof) = time(|| prove(&self.key, &statement, &witness, &mut OsRng));
+        let (taken, proof) = time(|| prove(&self.key, &statement, &witness, &mut OsRng));
         let proof = proof.expect("a valid statement");
         self.verifier.verify(&statement.public_inputs(), &proof).expect("a valid proof");
-        seconds
+        taken
     }
 
     /// The part of ours that is not Groth16: the values of all variables and their check.
-    fn solve(&self) -> f64 {
+    fn solve(&self) -> Taken {
         let (statement, witness) = (self.source)();
         let public = statement.public_inputs();
         time(|| run::<S::Circuit>(Mode::Solving, &public, &witness)).0
@@ -98,10 +107,10 @@ impl<'a, S: Statement> Subject<'a, S> {
 
     /// `ark-groth16` as it comes: the constraints laid down, and the proof. The values of the
     /// variables are a gift.
-    fn stock_prove(&self) -> f64 {
+    fn stock_prove(&self) -> Taken {
         let (statement, witness) = (self.source)();
         let system = run::<S::Circuit>(Mode::Recording, &statement.public_inputs(), &witness);
-        let (seconds, proof) = time(|| {
+        let (taken, proof) = time(|| {
             Groth16::<Bn254>::create_random_proof_with_reduction(
                 Replay(&system),
                 &self.stock,
@@ -110,42 +119,43 @@ impl<'a, S: Statement> Subject<'a, S> {
         });
         let proof = Proof::from_points(S::Circuit::KIND, proof.expect("a valid statement"));
         self.verifier.verify(&statement.public_inputs(), &proof).expect("a valid proof");
-        seconds
+        taken
     }
 
-    fn verify(&self) -> f64 {
+    fn verify(&self) -> Taken {
         let (public, proof) = self.proof();
-        let (seconds, verdict) = time(|| self.verifier.verify(&public, &proof));
+        let (taken, verdict) = time(|| self.verifier.verify(&public, &proof));
         verdict.expect("a valid proof");
-        seconds
+        taken
     }
 
     /// For each proof of a batch.
-    fn verify_batch(&mut self) -> f64 {
+    fn verify_batch(&mut self) -> Taken {
         while self.batch.len() < BATCH {
             self.batch.push(self.proof());
         }
-        let (seconds, verdict) = time(|| self.verifier.verify_batch(&self.batch, &mut OsRng));
+        let (taken, verdict) = time(|| self.verifier.verify_batch(&self.batch, &mut OsRng));
         verdict.expect("valid proofs");
-        seconds / BATCH as f64
+        let each = |seconds: f64| seconds / BATCH as f64;
+        Taken { wall: each(taken.wall), cpu: taken.cpu.map(each) }
     }
 
     fn load(&self, bytes: &[u8]) {
         black_box(ProvingKey::from_bytes(S::Circuit::KIND, bytes, &self.id).expect("our key"));
     }
 
-    fn load_file(&self, scratch: &Path) -> f64 {
+    fn load_file(&self, scratch: &Path) -> Taken {
         let path = scratch.join("proving.key");
         fs::write(&path, &self.key_bytes).expect("the scratch directory is writable");
-        let (seconds, ()) = time(|| self.load(&fs::read(&path).expect("just written")));
-        seconds
+        let (taken, ()) = time(|| self.load(&fs::read(&path).expect("just written")));
+        taken
     }
 
-    fn stock_load(&self) -> f64 {
+    fn stock_load(&self) -> Taken {
         let load = ark_groth16::ProvingKey::<Bn254>::deserialize_uncompressed;
-        let (seconds, key) = time(|| load(&self.stock_bytes[..]));
+        let (taken, key) = time(|| load(&self.stock_bytes[..]));
         key.expect("its own bytes");
-        seconds
+        taken
     }
 }
 
@@ -163,7 +173,7 @@ impl<S: Statement> Measured for Subject<'_, S> {
         })
     }
 
-    fn measure(&mut self, work: &str, scratch: &Path) -> Option<f64> {
+    fn measure(&mut self, work: &str, scratch: &Path) -> Option<Taken> {
         Some(match work {
             "prove" => self.prove(),
             "solve" => self.solve(),
@@ -196,8 +206,20 @@ impl<S: Statement> Measured for Subject<'_, S> {
     }
 }
 
-fn time<T>(work: impl FnOnce() -> T) -> (f64, T) {
-    let start = Instant::now();
+fn time<T>(work: impl FnOnce() -> T) -> (Taken, T) {
+    let (cpu_start, start) = (cpu_seconds(), Instant::now());
     let result = black_box(work());
-    (start.elapsed().as_secs_f64(), result)
+    let wall = start.elapsed().as_secs_f64();
+    let cpu = cpu_seconds().zip(cpu_start).map(|(end, start)| end - start);
+    (Taken { wall, cpu }, result)
+}
+
+/// User and system time of this process with all its threads, also those that ended, as Linux
+/// counts it: in hundredths of a second, the 14th and 15th field of this file.
+fn cpu_seconds() -> Option<f64> {
+    let stat = fs::read_to_string("/proc/self/stat").ok()?;
+    let (_, fields) = stat.rsplit_once(") ")?;
+    let ticks: Vec<f64> =
+        fields.split(' ').skip(11).take(2).filter_map(|field| field.parse().ok()).collect();
+    (ticks.len() == 2).then(|| (ticks[0] + ticks[1]) / 100.0)
 }

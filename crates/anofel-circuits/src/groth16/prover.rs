@@ -43,7 +43,7 @@ fn create(key: &ProvingKey, system: &System, r: Fr, s: Fr) -> ark_groth16::Proof
     let assignment = system.assignment();
     let mut scalars: Vec<BigInteger256> = assignment.iter().map(|z| z.into_bigint()).collect();
     let vk = key.verifying_key().points();
-    let ((mut c, mut b), mut a) = rayon::join(
+    let ((mut c, b), a) = rayon::join(
         || {
             rayon::join(
                 || {
@@ -57,14 +57,12 @@ fn create(key: &ProvingKey, system: &System, r: Fr, s: Fr) -> ark_groth16::Proof
                     all.zeroize();
                     sum
                 },
-                || key.b.sum(&scalars),
+                || key.b.sum(&scalars) + vk.delta_g2 * s + vk.beta_g2,
             )
         },
-        || key.a.sum(&scalars),
+        || key.a.sum(&scalars) + key.delta_g1 * r + vk.alpha_g1,
     );
     scalars.zeroize();
-    a += key.delta_g1 * r + vk.alpha_g1;
-    b += vk.delta_g2 * s + vk.beta_g2;
     c += a * s + key.beta_g1 * r;
     ark_groth16::Proof { a: a.into_affine(), b: b.into_affine(), c: c.into_affine() }
 }
