@@ -47,8 +47,9 @@ fn a_product_by_transforms_is_the_schoolbook_product() {
 
 #[test]
 fn the_modulus_is_the_largest_prime_below_two_to_46_that_is_one_modulo_4096() {
-    let is_prime =
-        |n: u64| n % 2 == 1 && (3u64..).step_by(2).take_while(|d| d * d <= n).all(|d| n % d != 0);
+    let is_prime = |n: u64| {
+        n % 2 == 1 && (3u64..).step_by(2).take_while(|d| d * d <= n).all(|d| !n.is_multiple_of(d))
+    };
     assert!(is_prime(MODULUS));
     let larger = (MODULUS + 4096..1 << 46).step_by(4096);
     assert!(larger.clone().count() > 0 && !larger.into_iter().any(is_prime));
