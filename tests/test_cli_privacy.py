@@ -9,7 +9,7 @@ from anofel.errors import AnofelError, InvalidInput
 from anofel.privacy.explain import explain, micro_schedule
 from anofel.privacy.ledger import FloorNotMet
 from anofel.privacy.plan import Plan
-from tests.conftest import make_task
+from tests.patients import make_task
 
 SUPPORT2 = str(Path(__file__).parents[1] / "examples" / "tasks" / "support2.toml")
 

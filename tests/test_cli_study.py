@@ -10,7 +10,7 @@ from anofel import cli
 from anofel.errors import AnofelError, InvalidInput
 from anofel.learning.certified import dataset_digest
 from anofel.studies.table import RowDoesNotFit
-from tests.conftest import make_dataset, make_table
+from tests.patients import make_dataset, make_table
 
 TASK = """
 [task]

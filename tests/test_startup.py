@@ -37,7 +37,7 @@ def test_the_check_itself_sees_heavy_packages():
 def test_training_and_protecting_need_no_heavy_package():
     script = f"""
 import sys
-from tests.conftest import make_dataset, make_task
+from tests.patients import make_dataset, make_task
 from anofel.learning.splits import iid
 from anofel.privacy.plain_path import iterate
 for _ in iterate(make_task(), iid(make_dataset(80), 8, 0), 1):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from anofel.errors import InvalidInput
 from anofel.sections import Section, canonical_json, plain
 from anofel.task import Task, read_task
-from tests.conftest import DOCUMENT, make_task
+from tests.patients import DOCUMENT, make_task
 
 EXAMPLES = sorted((Path(__file__).parents[1] / "examples" / "tasks").glob("*.toml"))
 

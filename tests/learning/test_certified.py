@@ -9,7 +9,7 @@ from anofel.phase2_training.local_training import LocalTraining
 from anofel.privacy.ledger import AlreadyCharged, BudgetExceeded, FloorNotMet, Floors, Ledger
 from anofel.privacy.plan import Plan
 from anofel.studies.dataset import Dataset, canonical_chunks
-from tests.conftest import make_dataset, make_task
+from tests.patients import make_dataset, make_task
 
 DOMAIN = bytes([16]) + b"anofel/1/dataset"
 

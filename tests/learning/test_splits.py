@@ -3,7 +3,7 @@ import pytest
 
 from anofel.errors import InvalidInput
 from anofel.learning import splits
-from tests.conftest import make_dataset
+from tests.patients import make_dataset
 
 SPLITS = {
     "iid": lambda data, clients, seed: splits.iid(data, clients, seed),

@@ -8,7 +8,7 @@ from anofel.learning.federated import FedAvg, FedSGD
 from anofel.learning.metrics import accuracy, auc
 from anofel.learning.parameters import Layout
 from anofel.learning.trainer import LocalUpdate, RecordTrainer, Trainer
-from tests.conftest import make_dataset, make_task
+from tests.patients import make_dataset, make_task
 
 NETWORKS = [
     DenseNetwork(features=5),

@@ -8,7 +8,7 @@ from anofel.errors import InvalidInput
 from anofel.privacy.accounting import EpsilonMismatch, epsilon, micro_epsilon, verify_micro_epsilon
 from anofel.privacy.events import GaussianEvent, RdpEvent, SkellamEvent, event_from_json, event_to_json
 from anofel.privacy.plan import Plan
-from tests.conftest import make_task
+from tests.patients import make_task
 
 DELTA = 1e-5
 

@@ -8,7 +8,7 @@ from anofel.privacy import attack
 from anofel.privacy.attack import best_advantage, run_attack
 from anofel.privacy.bounds import gaussian_advantage
 from anofel.privacy.plan import Plan
-from tests.conftest import make_dataset, make_task
+from tests.patients import make_dataset, make_task
 
 TASK = make_task(privacy={"noise_multiplier": "10", "max_releases": 10})
 

@@ -11,7 +11,7 @@ from anofel.errors import InvalidInput
 from anofel.privacy.accounting import epsilon
 from anofel.privacy.ledger import AlreadyCharged, BudgetExceeded, FloorNotMet, Floors, Ledger
 from anofel.privacy.plan import Plan
-from tests.conftest import make_task
+from tests.patients import make_task
 
 PLAN = Plan.of(make_task(privacy={"noise_multiplier": "20"}))
 LOOSE = Floors(max_epsilon=100.0)

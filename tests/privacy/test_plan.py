@@ -17,7 +17,7 @@ from anofel.privacy.clipping import NormCheckFailed
 from anofel.privacy.plain_path import iterate
 from anofel.privacy.plan import Plan
 from anofel.privacy.protect import draw_noise, encode, protect, train_unit
-from tests.conftest import make_dataset, make_task
+from tests.patients import make_dataset, make_task
 
 
 def plan_of(**privacy):

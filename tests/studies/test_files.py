@@ -9,7 +9,7 @@ from anofel.errors import InvalidInput
 from anofel.studies.dataset import Dataset, canonical_chunks
 from anofel.studies.load import hold_out, load_file
 from anofel.studies.schema import ImageSchema, schema_digest
-from tests.conftest import make_table, make_task
+from tests.patients import make_table, make_task
 
 SCHEMA = make_task().schema
 IMAGES = ImageSchema(shape=(2, 2, 1), label_values=("a", "b", "c"))

@@ -5,7 +5,7 @@ from anofel.sections import Section
 from anofel.studies.catalogue import STUDIES, study_named
 from anofel.studies.schema import TableSchema, read_schema, schema_digest
 from anofel.studies.table import RowDoesNotFit, encode_table, parse_csv
-from tests.conftest import DOCUMENT, make_table, make_task
+from tests.patients import DOCUMENT, make_table, make_task
 
 SCHEMA = make_task().schema
 HEADER = "name,age,pressure,stage,note,ill"

@@ -3,7 +3,7 @@
 //! N. Agarwal, P. Kairouz, Z. Liu, *The Skellam Mechanism for Differentially Private Federated
 //! Learning*, arXiv 2110.04995. A Poisson variable of mean λ is drawn by rejection from the exact
 //! discrete Laplace of scale ⌈√λ⌉ around λ. The acceptance probability is a 64-bit float: its
-//! relative error is below 2^−40 for every value within 12 standard deviations, and the comparison with a
+//! relative error is estimated below 2^−40 for every value within 12 standard deviations (by hand, and tested at sample points), and the comparison with a
 //! 64-bit uniform adds an absolute error of 2^−63. So each sample's distribution is within a factor exp(±2^−39)
 //! of a Skellam variable up to an absolute error of 2^−60. Where that matters, use the discrete Gaussian, which is exact.
 

@@ -11,6 +11,10 @@ fn root(kind: TreeKind, leaves: &[Fr], level: usize) -> Fr {
     if level == 0 {
         return leaves.first().copied().unwrap_or(Fr::from(0));
     }
+    if leaves.is_empty() {
+        // All eight are the same.
+        return hash(kind.domain(), &[root(kind, &[], level - 1); ARITY]);
+    }
     let width = ARITY.pow(level as u32 - 1);
     let children: Vec<Fr> = (0..ARITY)
         .map(|child| {

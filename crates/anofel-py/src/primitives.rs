@@ -24,6 +24,7 @@ macro_rules! public_value {
             }
 
             /// The canonical bytes.
+            #[allow(clippy::wrong_self_convention, reason = "PyO3 lends a frozen class")]
             fn to_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
                 PyBytes::new(py, &self.0.to_bytes())
             }

@@ -20,16 +20,15 @@ use anofel_circuits::statements::{
 };
 use anofel_circuits::system::{Clause, Mode};
 use anofel_circuits::Error;
-use anofel_primitives::babyjubjub::{Point, Scalar};
+use anofel_primitives::babyjubjub::Scalar;
 use anofel_primitives::hash::{hash, Domain};
 use anofel_primitives::identity::MasterSecret;
 use anofel_primitives::merkle::{Path, TreeKind};
 use anofel_primitives::Fr;
-use ark_ec::{AffineRepr, CurveGroup};
-use ark_ff::{AdditiveGroup, BigInteger, BigInteger256, Field, PrimeField, UniformRand};
+use ark_ec::CurveGroup;
+use ark_ff::{AdditiveGroup, Field};
 use common::draft::{
-    bytes, of_order_eight, plant, random, registered, submitted, OwnershipPublic, Public,
-    Registration, Submission,
+    bytes, of_order_eight, random, submitted, OwnershipPublic, Public, Registration, Submission,
 };
 use common::{matrices, value, World};
 use proptest::prelude::*;
@@ -200,7 +199,7 @@ mod ownership_clauses {
     }
 
     // Clause 2 holds for every challenge: it is what ties a proof to one. That a proof does
-    // not fit another challenge is tested in verifier.rs, and that only clause 2 breaks when
+    // not fit another challenge is tested in groth16/verifier.rs, and that only clause 2 breaks when
     // the challenge changes under an assignment in mutation.rs.
 }
 

@@ -1,7 +1,4 @@
 //! What the loader of keys refuses, and in which words.
-#![allow(clippy::unwrap_used)]
-
-mod common;
 
 use anofel_circuits::groth16::key::{id_of, Origin, ProvingKey, VerifyingKey};
 use anofel_circuits::groth16::setup::insecure_development_key;
@@ -9,9 +6,10 @@ use anofel_circuits::statements::StatementKind::{self, Ownership, Registration, 
 use ark_bn254::{Fq, Fq2, G1Affine, G2Affine};
 use ark_ec::AffineRepr;
 use ark_ff::{BigInt, BigInteger, PrimeField};
-use common::key;
 use proptest::prelude::*;
 use rand::rngs::OsRng;
+
+use crate::common::key;
 
 /// Places in a key file.
 const VERSION: usize = 10;
@@ -140,7 +138,7 @@ fn a_key_with_a_point_off_its_curve_is_refused() {
 #[test]
 fn a_key_with_a_point_off_its_subgroup_is_refused() {
     let reason = unsafe_because("a point is not in its subgroup");
-    let point = common::off_subgroup();
+    let point = crate::common::off_subgroup();
     for place in [BETA, GAMMA, DELTA] {
         assert_eq!(with_point(place, &g2(&point)), reason);
     }

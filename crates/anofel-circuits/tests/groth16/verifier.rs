@@ -1,7 +1,4 @@
 //! What the verifier accepts and refuses, through real keys and proofs.
-#![allow(clippy::unwrap_used)]
-
-mod common;
 
 use std::sync::OnceLock;
 
@@ -22,9 +19,10 @@ use ark_ec::{AffineRepr, CurveGroup};
 use ark_ff::{BigInteger, Field, PrimeField, UniformRand};
 use ark_groth16::Groth16;
 use ark_serialize::CanonicalSerialize;
-use common::{key, stock, World};
 use rand::rngs::OsRng;
 use rand::{CryptoRng, RngCore, SeedableRng};
+
+use crate::common::{key, stock, World};
 
 /// The bytes of G1, G2 and G1 in a proof.
 const A: std::ops::Range<usize> = 0..32;
@@ -161,7 +159,7 @@ fn points_off_the_curve_or_subgroup_are_no_proof() {
     refused(A, &x);
     refused(C, &x);
     let mut off_subgroup = Vec::new();
-    common::off_subgroup().serialize_compressed(&mut off_subgroup).unwrap();
+    crate::common::off_subgroup().serialize_compressed(&mut off_subgroup).unwrap();
     refused(B, &off_subgroup);
     refused(A, &[0xff; 32]);
     // Both flags at once.
