@@ -41,12 +41,14 @@ setup: prerequisites $(BIN)/.extension ## set up the development environment
 demo: setup ## set up and run the demo
 	$(BIN)/python examples/prove_membership.py
 
+# The whole workspace, also the bridge that has no Rust tests: cargo then chooses the same
+# features as for the package and compiles no dependency twice.
 test: setup ## set up and run every default test
-	cargo test --release --locked --workspace --exclude anofel-py
+	cargo test --release --locked --workspace
 	$(BIN)/python -m pytest -n 2
 
 test-slow: setup ## the tests that take minutes
-	cargo test --release --locked --workspace --exclude anofel-py -- --ignored
+	cargo test --release --locked --workspace -- --ignored
 	$(BIN)/python -m pytest -m slow
 
 lint: setup ## format check, lints, types, import direction
@@ -66,6 +68,10 @@ format: setup ## format both languages
 bench: setup ## the benchmarks that take minutes
 	$(BIN)/python bench/proofs.py
 	$(BIN)/python bench/privacy.py
+	$(BIN)/python bench/encryption.py --quick
+
+bench-long: setup ## the benchmarks that take longer
+	$(BIN)/python bench/encryption.py
 
 docs: setup ## build the documentation into site/ and target/doc/
 	$(BIN)/mkdocs build --strict --quiet

@@ -32,3 +32,11 @@ def test_every_page_is_in_the_navigation() -> None:
     pages = {path.name for path in (ROOT / "docs").glob("*.md")}
     listed = set(re.findall(r"^  - (\S+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.M))
     assert pages == listed
+
+
+def test_the_python_of_the_readme_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (program,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
+    exec(program, names)
+    names["credential"].verify()  # type: ignore[attr-defined]

@@ -1,13 +1,10 @@
 """What every command prints: results on standard output, everything else on standard error."""
 
 import json
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document on standard output.")]
@@ -42,19 +39,3 @@ def warn_insecure(what: str) -> None:
     _stderr.print(
         f"Warning: {what}. Never use these keys for real data.", style="bold yellow", highlight=False
     )
-
-
-@contextmanager
-def progress(task: str, *, total: int) -> Iterator[Callable[[str], None]]:
-    """Show progress on standard error; calling the yielded function begins the next step."""
-    if not _stderr.is_terminal:
-        steps = iter(range(1, total + 1))
-        yield lambda step: _stderr.print(
-            f"{task} [{next(steps)}/{total}]: {step}", highlight=False, markup=False
-        )
-        return
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    with Progress(*columns, console=_stderr, transient=True) as bar:
-        handle = bar.add_task(task, total=total)
-        steps = iter(range(1, total + 1))
-        yield lambda step: bar.update(handle, description=f"{task} [{next(steps)}/{total}]: {step}")

@@ -5,7 +5,8 @@ from typing import Annotated, Any
 
 import typer
 
-from anofel.cli.output import JsonOption, note, print_json, print_table, progress, warn_insecure
+from anofel.cli.output import JsonOption, note, print_json, print_table, warn_insecure
+from anofel.cli.progress import progress_bar
 
 app = typer.Typer(no_args_is_help=True, help="Proof keys: make them for development, inspect, export.")
 
@@ -23,8 +24,10 @@ def dev(
     """
     from anofel.keys import INSECURE_ORIGIN, STATEMENTS, make_insecure_development_keys
 
-    with progress("Making keys", total=len(STATEMENTS)) as advance:
-        keys = make_insecure_development_keys(directory, on_progress=lambda name: advance(f"{name} key"))
+    with progress_bar("Making keys") as progress:
+        keys = make_insecure_development_keys(
+            directory, on_progress=lambda name: progress(STATEMENTS.index(name), len(STATEMENTS))
+        )
     warn_insecure(INSECURE_ORIGIN)
     ids = {name: keys.verification[name].key_id.hex() for name in STATEMENTS}
     if as_json:
