@@ -1,0 +1,173 @@
+"""One iteration through every part that exists: certified data, training, noise, proofs, sums.
+
+The board is a list here; all cryptography is the real one.
+"""
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from anofel.committee import count, schemes
+from anofel.committee.context import AgreedSet, IterationContext, PostContext, TaskLimits
+from anofel.committee.count import BallotStatement, BundleCommittee, TypeOpening
+from anofel.committee.interface import Contribution, Int64Vector
+from anofel.keys import KeyDirectory
+from anofel.learning.build import rule_of, trainer_of
+from anofel.learning.certified import CertifiedDataset, dataset_digest
+from anofel.learning.integer_model import IntegerModel
+from anofel.phase1_setup.certification import Credential
+from anofel.phase2_training.local_training import LocalTraining
+from anofel.phase2_training.submit_update import MembershipContent, prove_membership
+from anofel.primitives import (
+    CertifierSecret,
+    ClientTree,
+    Commitment,
+    DatasetType,
+    MasterSecret,
+    MessageSecret,
+    Salt,
+    Scope,
+    TypeBlinding,
+)
+from anofel.privacy.ledger import Floors, Ledger
+from anofel.privacy.plan import Plan
+from anofel.studies.dataset import Dataset
+from anofel.task import Task
+from tests.committee.world import Committee
+from tests.patients import make_dataset, make_task
+
+GENESIS = hashlib.sha256(b"genesis").digest()
+REAL, DECOYS = 8, 2
+
+
+@dataclass(frozen=True)
+class Client:
+    """A certified and registered client with its rows."""
+
+    credential: Credential
+    salt: Salt
+    rows: Dataset
+
+
+@dataclass(frozen=True)
+class Posting:
+    """What the board gets from one client."""
+
+    membership: MembershipContent
+    context: PostContext
+    contribution: Contribution
+    ballot: bytes
+
+
+def make_clients() -> tuple[list[Client], ClientTree]:
+    certifier, dt, clients, tree = CertifierSecret.generate(), DatasetType(7), [], ClientTree()
+    for number in range(REAL + DECOYS):
+        rows = make_dataset(30, seed=number)
+        d, msk, salt = dataset_digest(rows), MasterSecret.generate(), Salt.generate()
+        certificate = certifier.certify(d, msk.public_key(), dt)
+        clients.append(Client(Credential(msk, d, dt, certifier.public_key(), certificate), salt, rows))
+        tree.append([Commitment(d, msk, dt, salt)])
+    return clients, tree
+
+
+def train(task: Task, client: Client, model: IntegerModel, ledger: Path) -> Int64Vector:
+    step = LocalTraining(
+        task=task, trainer=trainer_of(task), ledger=Ledger(ledger), floors=Floors(max_epsilon=100.0)
+    )
+    certified = CertifiedDataset(client.rows, client.credential.d)
+    return step.update(certified, model, iteration=1, anonymity_set=REAL + DECOYS)
+
+
+@pytest.fixture(scope="module")
+def committee() -> Committee:
+    return Committee.generate(schemes.by_name("lattice"), 3, 2)
+
+
+def test_an_iteration_gives_the_sum_of_the_integers_and_the_next_model(
+    keys: KeyDirectory, committee: Committee, tmp_path: Path
+) -> None:
+    task, scheme, key = make_task(), committee.scheme, committee.key
+    plan, rule = Plan.of(task), rule_of(task)
+    model = rule.initial(trainer_of(task).initial(), task.model.scale_bits)
+    limits = TaskLimits(
+        length=plan.dimension, bound=plan.sum_bound, max_posts=REAL + DECOYS, min_clients=REAL
+    )
+    scope = Scope(GENESIS, 0, 1)
+    iteration = IterationContext(
+        genesis=GENESIS, task=task.digest(), iteration=1, scope=scope.to_bytes(), position=0
+    )
+    bundle = [BundleCommittee(key_id=key.key_id, count_key=key.count_key, accepted_types=(7,))]
+    clients, tree = make_clients()
+
+    # Steps 3 to 5: every client posts; the decoys post zeros and a bit of 0.
+    prover, board, updates = keys.submission_prover(threads=1), [], []
+    for number, client in enumerate(clients):
+        rho, real = TypeBlinding.generate(), number < REAL
+        membership = prove_membership(
+            client.credential,
+            salt=client.salt,
+            message_secret=MessageSecret.generate(),
+            rho=rho,
+            clients=tree,
+            scope=scope,
+            prover=prover,
+        )
+        context = PostContext(
+            iteration=iteration,
+            nullifier=membership.nullifier.to_bytes(),
+            tag=membership.tag.to_bytes(),
+            pk_sig=membership.message_key.to_bytes(),
+        )
+        prepared = scheme.prepare(key, context, limits)
+        values = np.zeros(plan.dimension, dtype=np.int64)
+        if real:
+            values = train(task, client, model, tmp_path / f"ledger-{number}")
+            updates.append(values)
+        statement = BallotStatement(context, membership.type_commitment.to_bytes(), bundle)
+        opening = TypeOpening(dataset_type=7, blinding=rho.to_secret_bytes())
+        ballot = statement.cast(0 if real else None, opening)
+        board.append(Posting(membership, context, scheme.encrypt(prepared, values), ballot))
+
+    # Admission, then steps 6 and 7.
+    verifier = keys.submission_verifier()
+    verifier.verify_batch([(p.membership.statement(), p.membership.proof) for p in board])
+    accumulator, bits = scheme.accumulator(key, iteration, limits), {}
+    for posting in board:
+        envelope, payload = posting.contribution.envelope, posting.contribution.payload
+        statement = BallotStatement(posting.context, posting.membership.type_commitment.to_bytes(), bundle)
+        statement.verify(posting.ballot)
+        scheme.verify_envelope(key, posting.context, limits, envelope)
+        accumulator.add(scheme.verify_payload(key, posting.context, limits, envelope, payload))
+        bits[posting.context.nullifier] = statement.bit(posting.ballot, 0)
+    total = accumulator.finish()
+
+    # Step 8: the count first, then the sum, from two of three members.
+    agreed = AgreedSet(
+        iteration=iteration,
+        key_id=key.key_id,
+        close_hash=hashlib.sha256(b"close").digest(),
+        set_digest=total.set_digest,
+        sum_digest=total.digest,
+        num_posts=total.num_posts,
+        min_clients=REAL,
+    )
+    encrypted_count = count.add(bits)
+    members = {member: committee.shares[member] for member in (1, 3)}
+    count_shares = {
+        member: count.partial_decrypt(key.count_key, share.count_share, encrypted_count, agreed)
+        for member, share in members.items()
+    }
+    counted = count.combine(key.count_key, encrypted_count, agreed, count_shares)
+    assert counted.value == REAL
+    permit = counted.permit_sum()
+    shares = {m: scheme.partial_decrypt(key, share, total, permit) for m, share in members.items()}
+    opened = scheme.combine(key, total, permit, shares)
+
+    # Step 8': the sum is that of the plain integers, and so is the next model.
+    assert np.array_equal(opened, sum(updates))
+    following = rule.apply(model, opened, counted.value)
+    plain = rule.apply(model, np.asarray(sum(updates), dtype=np.int64), REAL)
+    assert following.to_bytes() == plain.to_bytes() != model.to_bytes()
