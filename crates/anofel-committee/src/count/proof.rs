@@ -19,6 +19,7 @@ use anofel_primitives::babyjubjub::{
     generator_g, generator_h, point_to_bytes, Point, Scalar as TypeScalar,
 };
 use anofel_primitives::field;
+use ark_ec::scalar_mul::wnaf::WnafContext;
 use ark_ec::{AffineRepr, CurveGroup};
 use ark_ff::UniformRand;
 use curve25519_dalek::constants::RISTRETTO_BASEPOINT_POINT;
@@ -84,6 +85,9 @@ fn claims(bundle: &Bundle) -> Vec<Vec<Claim>> {
     per_committee.chain(std::iter::once(total)).collect()
 }
 
+/// Width of the signed digits in multiplications of published values.
+const WNAF_WINDOW: usize = 4;
+
 impl Claim {
     /// z_j·G − e·U_j for every j, then Σ z_j·Y_j − e·(V − one·G), then ζ·H' − e·(D − τ·G').
     fn recompute(
@@ -110,9 +114,12 @@ impl Claim {
         points.push(weighted_sum(&scalars, &bases));
         let on_type = self.dataset_type.zip(branch.type_response).map(|(tau, response)| {
             let challenge = TypeScalar::from(branch.challenge);
-            let shifted =
-                bundle.type_commitment.point().into_group() - generator_g() * TypeScalar::from(tau);
-            (generator_h() * response - shifted * challenge).into_affine()
+            // Everything here is published, so the running time may depend on it.
+            let wnaf = WnafContext::new(WNAF_WINDOW);
+            let typed = wnaf.mul(generator_g().into_group(), &TypeScalar::from(tau));
+            let shifted = bundle.type_commitment.point().into_group() - typed;
+            let left = wnaf.mul(generator_h().into_group(), &response);
+            (left - wnaf.mul(shifted, &challenge)).into_affine()
         });
         FirstMessages::new(&points, on_type.as_ref())
     }
