@@ -75,7 +75,7 @@ bench-long: setup ## the benchmarks that take longer
 
 docs: setup ## build the documentation into site/ and target/doc/
 	$(BIN)/mkdocs build --strict --quiet
-	cargo doc --release --locked --no-deps --workspace --exclude anofel-py
+	RUSTDOCFLAGS='-D warnings' cargo doc --release --locked --no-deps --workspace --exclude anofel-py
 
 wheel: setup ## build a wheel into dist/
 	$(BIN)/maturin build --release --locked --out dist
