@@ -33,11 +33,22 @@ impl MasterSecret {
 impl DatasetDigest {
     /// The digest of a canonical dataset that arrives in chunks.
     pub fn of_chunks<B: AsRef<[u8]>>(chunks: impl IntoIterator<Item = B>) -> Self {
+        let chunks = chunks.into_iter().map(Ok::<B, std::convert::Infallible>);
+        match Self::try_of_chunks(chunks) {
+            Ok(digest) => digest,
+            Err(never) => match never {},
+        }
+    }
+
+    /// The same for chunks that may fail to arrive; one chunk is held at a time.
+    pub fn try_of_chunks<B: AsRef<[u8]>, E>(
+        chunks: impl IntoIterator<Item = Result<B, E>>,
+    ) -> Result<Self, E> {
         let mut hasher = FieldHasher::new(FieldHash::Dataset);
         for chunk in chunks {
-            hasher.update(chunk.as_ref());
+            hasher.update(chunk?.as_ref());
         }
-        Self(hasher.finish())
+        Ok(Self(hasher.finish()))
     }
 }
 

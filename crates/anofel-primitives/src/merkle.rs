@@ -70,7 +70,7 @@ impl TreeKind {
 pub struct Path(Vec<[Fr; ARITY]>);
 
 impl Path {
-    /// Makes a path from its levels, for tests of what a circuit refuses.
+    /// Makes a path from its levels; whether it leads anywhere is for a circuit to say.
     pub fn from_levels(levels: Vec<[Fr; ARITY]>) -> Self {
         Self(levels)
     }

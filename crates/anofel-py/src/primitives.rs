@@ -237,10 +237,9 @@ impl DatasetDigest {
     /// The digest of a canonical dataset that arrives in chunks.
     #[staticmethod]
     fn of_chunks(chunks: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let chunks: Vec<_> = PyIterator::from_object(chunks)?
-            .map(|chunk| chunk?.extract::<pyo3::pybacked::PyBackedBytes>().map_err(PyErr::from))
-            .collect::<PyResult<_>>()?;
-        Ok(Self(identity::DatasetDigest::of_chunks(chunks)))
+        let chunks = PyIterator::from_object(chunks)?
+            .map(|chunk| chunk?.extract::<pyo3::pybacked::PyBackedBytes>().map_err(PyErr::from));
+        Ok(Self(identity::DatasetDigest::try_of_chunks(chunks)?))
     }
 }
 

@@ -56,7 +56,8 @@ def register(
 ) -> RegistrationContent:
     """Register a certified dataset. Salt and message secret are fresh; the client keeps the salt.
 
-    Raises ``UnsatisfiedStatement`` if the certificate is not good or its certifier is not in the tree.
+    Raises ``InvalidSignature`` if the certificate is not good, and ``InvalidInput`` if its certifier is not
+    in the tree.
     """
     credential.verify()
     msk, d, dt = credential.msk, credential.d, credential.dt
