@@ -49,8 +49,12 @@ class TrainingSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class RuleSpec:
-    """The update rule ``integer-mean``: a rational learning rate and a momentum in units of 2^−16."""
+    """The update rule: ``integer-mean`` with a rational learning rate and a momentum in units of 2^−16.
 
+    With the kind ``owner`` the owner makes each model as it likes, and an audit says so.
+    """
+
+    kind: str
     lr_num: int
     lr_den: int
     momentum: int
@@ -221,11 +225,14 @@ def _read_training(section: Section) -> TrainingSpec:
 
 def _read_rule(section: Section) -> RuleSpec:
     rule = RuleSpec(
+        kind=section.text("kind", ("integer-mean", "owner"), "integer-mean"),
         lr_num=section.integer("lr_num", 1, 1 << 62, 1),
         lr_den=section.integer("lr_den", 1, 1 << 62, 1),
         momentum=section.integer("momentum", 0, (1 << 16) - 1, 0),
     )
     section.finish()
+    if rule.kind == "owner" and rule.momentum:
+        raise section.fail("momentum", "belongs to the rule integer-mean")
     return rule
 
 

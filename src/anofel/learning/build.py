@@ -30,5 +30,7 @@ def trainer_of(task: Task) -> FedSGD | FedAvg:
 
 
 def rule_of(task: Task) -> IntegerMean:
-    """Make the update rule of a task."""
+    """Make the update rule of a task; refuses the kind ``owner``, whose owner makes each model."""
+    if task.rule.kind != "integer-mean":
+        raise InvalidInput("The task's owner makes each model by a rule of its own.")
     return IntegerMean(lr_num=task.rule.lr_num, lr_den=task.rule.lr_den, momentum=task.rule.momentum)

@@ -1,0 +1,45 @@
+"""Blobs as verification reads them: by hash, from wherever this party keeps them."""
+
+import hashlib
+from collections.abc import Mapping
+from typing import Protocol
+
+from anofel.errors import AnofelError
+
+
+class AttachmentMissing(AnofelError):
+    """A blob that verification needs is not here."""
+
+    code = "attachment-missing"
+
+    def __init__(self, sha256: bytes) -> None:
+        super().__init__(f"The blob {sha256.hex()} is needed to verify the board, and is not here.")
+        self.sha256 = sha256
+
+
+class Attachments(Protocol):
+    """Where blobs come from."""
+
+    def read(self, sha256: bytes) -> bytes:
+        """Return a blob's bytes; their hash is the name. Raises ``AttachmentMissing``."""
+        ...
+
+
+class MemoryAttachments:
+    """Blobs in memory: for tests, simulations and small tools."""
+
+    def __init__(self, blobs: Mapping[bytes, bytes] | None = None) -> None:
+        self._blobs = dict(blobs or {})
+
+    def add(self, data: bytes) -> bytes:
+        """Keep a blob and return its name."""
+        name = hashlib.sha256(data).digest()
+        self._blobs[name] = data
+        return name
+
+    def read(self, sha256: bytes) -> bytes:
+        """Return a blob."""
+        try:
+            return self._blobs[sha256]
+        except KeyError:
+            raise AttachmentMissing(sha256) from None

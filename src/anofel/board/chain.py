@@ -1,0 +1,204 @@
+"""Blocks: the one place where postings, the state machine and headers meet.
+
+A node fills blocks (``offer``, ``seal``); a light client and an audit follow them (``follow``). All run
+the same rules, so equal histories give equal headers.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from anofel.board import clock, roots
+from anofel.board.log import merkle_root
+from anofel.board.rule import Rejected, require
+from anofel.board.rules import handler_of
+from anofel.board.rules.common import BLOCK_FULL
+from anofel.board.state import State
+from anofel.board.verification import Candidate, Verifier
+from anofel.errors import InvalidInput, InvalidSignature, VerificationError
+from anofel.messages import Block, Genesis, Header, Posting, Vote
+from anofel.primitives import MessageKey
+
+RULE_VERSION = 1
+"""Changes with the rules; genesis and every header name it."""
+
+
+class InvalidBlock(VerificationError):
+    """A block does not follow from the blocks before it; names the height, and the posting if it is one."""
+
+    code = "invalid-block"
+
+    def __init__(
+        self, height: int, reason: str, *, posting: int | None = None, rejected: Rejected | None = None
+    ) -> None:
+        where = f"Block {height}" if posting is None else f"Posting {posting} of block {height}"
+        super().__init__(f"{where}: {reason}")
+        self.height = height
+        self.posting = posting
+        self.rejected = rejected
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """A posting that was admitted."""
+
+    posting: Posting
+    height: int
+
+
+class Chain:
+    """The board of one party, up to the block that is being filled."""
+
+    def __init__(self, state: State, verifier: Verifier) -> None:
+        if state.genesis.rules != RULE_VERSION:
+            raise InvalidInput(
+                f"The board follows rules of version {state.genesis.rules}; this program knows {RULE_VERSION}."
+            )
+        self.state = state
+        self.verifier = verifier
+        self._ids: list[bytes] = []
+
+    @property
+    def genesis(self) -> Genesis:
+        """The board's genesis."""
+        return self.state.genesis
+
+    # Filling a block
+
+    def begin(self, time: int) -> None:
+        """Start the next block with its time; times never decrease."""
+        clock.begin_block(self.state, max(time, self.state.time))
+        self._ids = []
+
+    def offer(self, data: bytes) -> Posting:
+        """Admit one posting to the block. Raises ``Rejected`` and then nothing has changed."""
+        result = self.offer_many([data])[0]
+        if isinstance(result, Rejected):
+            raise result
+        return result
+
+    def offer_many(self, offered: Sequence[bytes]) -> list[Posting | Rejected]:
+        """Admit postings in their order; their proofs are verified together."""
+        results: list[Posting | Rejected | None] = [None] * len(offered)
+        candidates: list[tuple[int, Candidate]] = []
+        for index, data in enumerate(offered):
+            try:
+                candidates.append((index, self._candidate(data)))
+            except Rejected as rejected:
+                results[index] = rejected
+        verdicts = self.verifier.confirm(self.state, [candidate for _, candidate in candidates])
+        for (index, candidate), verdict in zip(candidates, verdicts, strict=True):
+            results[index] = verdict or self._admit(candidate)
+        return [result for result in results if result is not None]
+
+    def _candidate(self, data: bytes) -> Candidate:
+        posting = self.verifier.open_posting(data)
+        self._check_room(posting)
+        author = self.verifier.authenticate(self.state, posting)
+        claim = handler_of(posting.body).check(self.state, posting.body, author)
+        return Candidate(posting, author, claim)
+
+    def _check_room(self, posting: Posting) -> None:
+        state, limits = self.state, self.state.genesis.limits
+        require(state.num_postings < limits.max_postings, BLOCK_FULL)
+        require(state.num_bytes + len(posting.data) <= limits.max_block_bytes, BLOCK_FULL)
+
+    def _admit(self, candidate: Candidate) -> Posting | Rejected:
+        """Check again, since earlier postings of the batch changed the state; then apply."""
+        posting, handler = candidate.posting, handler_of(candidate.posting.body)
+        try:
+            self._check_room(posting)
+            claim = handler.check(self.state, posting.body, candidate.author)
+        except Rejected as rejected:
+            return rejected
+        if claim.context != candidate.claim.context:
+            verdict = self.verifier.confirm(self.state, [Candidate(posting, candidate.author, claim)])[0]
+            if verdict is not None:
+                return verdict
+        handler.apply(self.state, posting.body, candidate.author, posting.id)
+        self.state.num_postings += 1
+        self.state.num_bytes += len(posting.data)
+        self._ids.append(posting.id)
+        return posting
+
+    def seal(self) -> Header:
+        """End the block and return its header."""
+        results, shares = clock.Results(), self.verifier.shares
+        for bundle, position in clock.counts_due(self.state):
+            where = (bundle.number, self.state.tasks[position.task_id].position)
+            results.counts[where] = shares.open_count(self.state, bundle, position)
+        for bundle, position in clock.sums_due(self.state):
+            where = (bundle.number, self.state.tasks[position.task_id].position)
+            results.sums[where] = shares.open_sum(self.state, bundle, position)
+        clock.end_block(self.state, results)
+        state = self.state
+        header = Header(
+            height=state.height,
+            time=state.time,
+            previous=state.tip,
+            postings=merkle_root(self._ids),
+            certifiers=roots.certifiers(state),
+            clients=roots.clients(state),
+            nullifiers=roots.nullifiers(state),
+            committees=roots.committees(state),
+            tasks=roots.tasks(state),
+            bundles=roots.bundles(state),
+            epoch=state.epoch,
+            rules=RULE_VERSION,
+        )
+        state.tip = header.hash(state.genesis_hash)
+        return header
+
+    # Following blocks
+
+    def follow(self, block: Block, *, on_posting: Callable[[Posting], None] | None = None) -> bytes:
+        """Verify a block completely and take it; return its hash. Raises ``InvalidBlock``."""
+        header, state = block.header, self.state
+        height = state.height + 1
+        if header.height != height:
+            raise InvalidBlock(height, f"the header says height {header.height}.")
+        if header.previous != state.tip:
+            raise InvalidBlock(height, "it does not follow the block before it.")
+        if header.time < state.time:
+            raise InvalidBlock(height, "its time is before that of the block before it.")
+        verify_commit(state.genesis, header, block.commit)
+        self.begin(header.time)
+        for index, result in enumerate(self.offer_many(block.postings)):
+            if isinstance(result, Rejected):
+                raise InvalidBlock(height, str(result), posting=index, rejected=result)
+            if on_posting is not None:
+                on_posting(result)
+        sealed = self.seal()
+        if sealed != header:
+            raise InvalidBlock(height, f"its header states another {_first_difference(sealed, header)}.")
+        return state.tip
+
+
+def verify_commit(genesis: Genesis, header: Header, commit: Sequence[Vote]) -> None:
+    """Check that validators with more than two thirds of the power signed the header.
+
+    Raises ``InvalidBlock``.
+    """
+    height, signed = header.height, header.vote_bytes(genesis.hash)
+    seen: set[int] = set()
+    power = 0
+    for vote in commit:
+        if vote.validator in seen or vote.validator >= len(genesis.validators):
+            raise InvalidBlock(height, f"it has an unknown or repeated vote of validator {vote.validator}.")
+        seen.add(vote.validator)
+        validator = genesis.validators[vote.validator]
+        try:
+            MessageKey.from_bytes(validator.key).verify(signed, vote.signature)
+        except InvalidSignature:
+            raise InvalidBlock(
+                height, f"the signature of validator {vote.validator} is not valid."
+            ) from None
+        power += validator.power
+    total = sum(validator.power for validator in genesis.validators)
+    if 3 * power <= 2 * total:
+        raise InvalidBlock(height, f"validators with {power} of {total} votes signed it.")
+
+
+def _first_difference(ours: Header, theirs: Header) -> str:
+    names = ("postings", "certifiers", "clients", "nullifiers", "committees", "tasks", "bundles", "epoch", "rules")
+    differing = [name for name in names if getattr(ours, name) != getattr(theirs, name)]
+    return {"postings": "root of postings"}.get(differing[0], f"root of {differing[0]}")

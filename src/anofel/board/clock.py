@@ -1,0 +1,288 @@
+"""The end of a block: phases move, deadlines run out, bundles form (DESIGN §6).
+
+Nothing here computes on ciphertexts. What had to be opened comes in as ``Results``; who holds the
+attachments makes them (``verification``).
+"""
+
+from dataclasses import dataclass, field
+
+from anofel.board.rules.committees import forget_old_runs
+from anofel.board.state import (
+    Agreement,
+    Bundle,
+    Iteration,
+    Phase,
+    Position,
+    Progress,
+    State,
+    TaskState,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedSum:
+    """A sum that t shares opened, and the model that the task's rule makes of it."""
+
+    total: bytes
+    """SHA-256 over the sum's integers."""
+    next_model: bytes | None
+    """SHA-256 of the next model file; None if the owner's own rule makes it."""
+
+
+@dataclass(slots=True)
+class Results:
+    """What the shares of this block opened, by bundle and position."""
+
+    counts: dict[tuple[int, int], int] = field(default_factory=dict)
+    sums: dict[tuple[int, int], OpenedSum | None] = field(default_factory=dict)
+    """None for a sum that cannot be decoded."""
+
+
+def begin_block(state: State, time: int) -> None:
+    """Start filling the next block; its time is known from now on."""
+    state.height += 1
+    state.time = time
+    state.num_postings = state.num_bytes = 0
+    for bundle in state.bundles.values():
+        current = bundle.current
+        if bundle.phase is Phase.CLOSED and current and current.closed_at == state.height - 1:
+            current.close_hash = state.tip
+
+
+def counts_due(state: State) -> list[tuple[Bundle, Position]]:
+    """Return the positions whose count t shares can open now."""
+    return [
+        (bundle, position)
+        for bundle, position in _closed_positions(state)
+        if position.progress is Progress.AGGREGATED
+        and len(position.count_shares) >= _threshold(state, position)
+    ]
+
+
+def sums_due(state: State) -> list[tuple[Bundle, Position]]:
+    """Return the positions whose sum t shares can open now."""
+    return [
+        (bundle, position)
+        for bundle, position in _closed_positions(state)
+        if position.progress is Progress.COUNTED and len(position.sum_shares) >= _threshold(state, position)
+    ]
+
+
+def end_block(state: State, results: Results) -> None:
+    """Move everything that moves at the end of a block."""
+    for bundle in state.bundles.values():
+        if bundle.phase is Phase.OPEN:
+            _close_if_due(state, bundle)
+        elif bundle.phase is Phase.CLOSED:
+            _move_positions(state, bundle, results)
+        if bundle.phase is Phase.WAITING:
+            _open_if_due(state, bundle)
+    _form_bundles(state)
+    _hand_over(state)
+    forget_old_runs(state)
+    _end_epochs(state)
+    _slide_window(state)
+
+
+def _closed_positions(state: State) -> list[tuple[Bundle, Position]]:
+    return [
+        (bundle, position)
+        for bundle in state.bundles.values()
+        if bundle.phase is Phase.CLOSED and bundle.current
+        for position in bundle.current.positions
+    ]
+
+
+def _threshold(state: State, position: Position) -> int:
+    return state.committee_of(state.tasks[position.task_id]).current.threshold
+
+
+# Open → Closed
+
+
+def _close_if_due(state: State, bundle: Bundle) -> None:
+    current = bundle.current
+    assert current is not None
+    live = {task.task_id for task in state.live_tasks(bundle)}
+    if state.height < current.close_by and not (bundle.early_end and live and live <= current.end_votes):
+        return
+    size = state.class_of(bundle)
+    current.closed_at = state.height
+    current.aggregate_by = state.height + size.aggregate
+    current.count_by = current.aggregate_by + size.count
+    current.sum_by = current.count_by + size.sum
+    bundle.phase = Phase.CLOSED
+    for position in current.positions:
+        if position.progress is Progress.COLLECTING:
+            position.progress = Progress.CLOSED
+            if not current.submissions:
+                position.progress, position.count = Progress.TOO_FEW, 0
+    _finish_if_over(state, bundle)
+
+
+# Closed → Aggregated → Counted → an outcome, for every committee by itself
+
+
+def _move_positions(state: State, bundle: Bundle, results: Results) -> None:
+    current = bundle.current
+    assert current is not None
+    for index, position in enumerate(current.positions):
+        if not position.progress.is_outcome:
+            _move(state, bundle, current, index, results)
+    _finish_if_over(state, bundle)
+
+
+def _move(state: State, bundle: Bundle, current: Iteration, index: int, results: Results) -> None:
+    position, where = current.positions[index], (bundle.number, index)
+    task = state.tasks[position.task_id]
+    if position.progress is Progress.CLOSED:
+        position.agreed = _agreement(position, _threshold(state, position))
+        if position.agreed is not None:
+            position.progress = Progress.AGGREGATED
+        elif state.height >= current.aggregate_by:
+            position.progress = Progress.FAILED
+    elif position.progress is Progress.AGGREGATED:
+        if where in results.counts:
+            position.count = results.counts[where]
+            enough = position.count >= task.task.min_clients
+            position.progress = Progress.COUNTED if enough else Progress.TOO_FEW
+        elif state.height >= current.count_by:
+            position.progress = Progress.FAILED
+    elif where in results.sums:
+        _release(position, task, results.sums[where])
+    elif state.height >= current.sum_by:
+        position.progress = Progress.FAILED
+
+
+def _agreement(position: Position, threshold: int) -> Agreement | None:
+    """Return what t members state equally, if they do (D-18)."""
+    stated = list(position.aggregates.values())
+    return next((agreement for agreement in stated if stated.count(agreement) >= threshold), None)
+
+
+def _release(position: Position, task: TaskState, opened: OpenedSum | None) -> None:
+    """A sum was released: it is charged whether or not it decodes (DESIGN §7)."""
+    task.releases += 1
+    if opened is None:
+        position.progress = Progress.UNDECODABLE
+    else:
+        position.progress, position.total = Progress.SUMMED, opened.total
+        task.summed, task.next_model = True, opened.next_model
+    if task.releases >= task.task.max_releases:
+        task.ended = True
+
+
+def _finish_if_over(state: State, bundle: Bundle) -> None:
+    current = bundle.current
+    assert current is not None
+    if all(position.progress.is_outcome for position in current.positions):
+        bundle.phase = Phase.WAITING
+        bundle.model_by = state.height + state.class_of(bundle).model
+        if not state.live_tasks(bundle):
+            _end_bundle(state, bundle)
+
+
+# Waiting → Open
+
+
+def _open_if_due(state: State, bundle: Bundle) -> None:
+    following = bundle.iterations + 1
+    live = state.live_tasks(bundle)
+    ready = all(task.model_iteration == following for task in live)
+    if not ready and state.height < bundle.model_by:
+        return
+    for task in live:
+        if task.model is None:
+            task.ended = True  # its first model never came
+    if not state.live_tasks(bundle):
+        _end_bundle(state, bundle)
+        return
+    bundle.iterations, bundle.phase = following, Phase.OPEN
+    bundle.current = Iteration(
+        number=following,
+        opened_at=state.height,
+        close_by=state.height + state.class_of(bundle).train,
+        epoch=state.epoch,
+        num_clients=len(state.clients),
+        client_root=state.clients.root().to_bytes(),
+        positions=[_begin_position(state.tasks[name]) for name in bundle.tasks],
+    )
+
+
+def _begin_position(task: TaskState) -> Position:
+    if task.ended:
+        return Position(task.task_id, Progress.ABSENT)
+    # A rule's model that the owner did not post in time is not taken: the last model stays.
+    task.summed, task.next_model = False, None
+    return Position(task.task_id)
+
+
+def _end_bundle(state: State, bundle: Bundle) -> None:
+    bundle.phase = Phase.ENDED
+    for name in bundle.tasks:
+        committee = state.committee_of(state.tasks[name])
+        if committee.task == name:
+            committee.task = None
+
+
+# Bundles, handovers, epochs, roots
+
+
+def _form_bundles(state: State) -> None:
+    """Group waiting tasks: first come, per size class, distinct owners (D-06)."""
+    for size_class in range(len(state.genesis.classes)):
+        while True:
+            waiting = [task for task in state.waiting_tasks() if task.size_class == size_class]
+            chosen: list[TaskState] = []
+            for task in waiting:
+                if task.owner not in {other.owner for other in chosen}:
+                    chosen.append(task)
+            chosen = chosen[: state.genesis.bundle_size]
+            full = len(chosen) == state.genesis.bundle_size
+            if not full and not (
+                waiting and state.height - waiting[0].announced_at >= state.genesis.bundle_wait
+            ):
+                break
+            _make_bundle(state, size_class, chosen)
+
+
+def _make_bundle(state: State, size_class: int, tasks: list[TaskState]) -> None:
+    bundle = Bundle(
+        number=len(state.bundles),
+        tasks=tuple(task.task_id for task in tasks),
+        size_class=size_class,
+        early_end=all(task.task.early_end for task in tasks),
+        model_by=state.height + state.genesis.classes[size_class].model,
+    )
+    state.bundles[bundle.number] = bundle
+    for position, task in enumerate(tasks):
+        task.bundle, task.position = bundle.number, position
+
+
+def _hand_over(state: State) -> None:
+    """Let handed-over shares take effect where no iteration depends on the old ones."""
+    for committee in state.committees.values():
+        if committee.pending is not None and not _is_decrypting(state, committee.task):
+            committee.current, committee.pending = committee.pending, None
+
+
+def _is_decrypting(state: State, task_id: bytes | None) -> bool:
+    bundle = state.tasks[task_id].bundle if task_id is not None else None
+    return bundle is not None and state.bundles[bundle].phase is Phase.CLOSED
+
+
+def _end_epochs(state: State) -> None:
+    """Drop client trees that no open iteration needs."""
+    needed = {state.epoch} | {
+        bundle.current.epoch
+        for bundle in state.bundles.values()
+        if bundle.phase is Phase.OPEN and bundle.current
+    }
+    for epoch in state.client_trees.keys() - needed:
+        del state.client_trees[epoch]
+
+
+def _slide_window(state: State) -> None:
+    """Keep the certifier roots of the last blocks (D-07)."""
+    state.certifier_roots.append(state.certifier_tree.root().to_bytes())
+    del state.certifier_roots[: -state.genesis.limits.root_window]

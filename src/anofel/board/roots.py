@@ -1,0 +1,95 @@
+"""The named sub-roots of a header: each covers everything the state says about its subject."""
+
+from collections.abc import Iterator
+
+from anofel.board.log import merkle_root
+from anofel.board.state import (
+    Bundle,
+    Committee,
+    CommitteeShares,
+    Iteration,
+    KeyRun,
+    Position,
+    State,
+    TaskState,
+    digest,
+)
+
+Part = bytes | int | str | None
+
+
+def certifiers(state: State) -> bytes:
+    """The root of the certifier tree, with the window of roots that registrations may use."""
+    return digest("certifiers", [state.certifier_tree.root().to_bytes(), *state.certifier_roots])
+
+
+def clients(state: State) -> bytes:
+    """The root of the current epoch's client tree, with its size."""
+    return digest("clients", [state.epoch, len(state.clients), state.clients.root().to_bytes()])
+
+
+def nullifiers(state: State) -> bytes:
+    """The root of the log of all nullifiers."""
+    return state.nullifiers.root()
+
+
+def committees(state: State) -> bytes:
+    """Runs of key generation, and committees."""
+    runs = [digest("run", _run(run)) for run in state.runs.values()]
+    return merkle_root([*runs, *(digest("committee", _committee(c)) for c in state.committees.values())])
+
+
+def tasks(state: State) -> bytes:
+    """Tasks, in the order of their announcement."""
+    return merkle_root(digest("task", _task(task)) for task in state.tasks.values())
+
+
+def bundles(state: State) -> bytes:
+    """Bundles with their current iteration."""
+    return merkle_root(digest("bundle", _bundle(bundle)) for bundle in state.bundles.values())
+
+
+def _run(run: KeyRun) -> Iterator[Part]:
+    yield from (run.run_id, run.opened_by, run.opened_at, int(run.done), run.history)
+
+
+def _shares(shares: CommitteeShares | None) -> Iterator[Part]:
+    if shares is None:
+        yield None
+    else:
+        yield from (shares.run_id, shares.shares_id, shares.threshold, shares.share_epoch, *shares.members)
+
+
+def _committee(committee: Committee) -> Iterator[Part]:
+    yield from (committee.key_id, committee.scheme, committee.task)
+    yield digest("shares", _shares(committee.current))
+    yield digest("shares", _shares(committee.pending))
+
+
+def _task(task: TaskState) -> Iterator[Part]:
+    yield from (task.task_id, task.owner, task.size_class, task.announced_at, task.bundle, task.position)
+    yield from (task.model, task.model_iteration, task.next_model, int(task.summed), task.releases)
+    yield from (int(task.ended), task.history)
+
+
+def _position(position: Position) -> Iterator[Part]:
+    agreed = position.agreed
+    yield from (position.task_id, position.progress.value, position.count, position.total)
+    yield agreed.set_digest if agreed else None
+    yield agreed.sum_digest if agreed else None
+    yield position.history
+
+
+def _iteration(iteration: Iteration) -> Iterator[Part]:
+    yield from (iteration.number, iteration.opened_at, iteration.close_by, iteration.epoch)
+    yield from (iteration.num_clients, iteration.client_root, iteration.closed_at)
+    yield from (iteration.aggregate_by, iteration.count_by, iteration.sum_by)
+    yield from (len(iteration.submissions), iteration.history)
+    for position in iteration.positions:
+        yield digest("position", _position(position))
+
+
+def _bundle(bundle: Bundle) -> Iterator[Part]:
+    yield from (bundle.number, bundle.size_class, int(bundle.early_end), bundle.phase.value)
+    yield from (bundle.model_by, bundle.iterations, bundle.history, *bundle.tasks)
+    yield digest("iteration", _iteration(bundle.current)) if bundle.current else None

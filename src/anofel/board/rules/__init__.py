@@ -1,0 +1,66 @@
+"""The rules of admission, one module for each group of postings.
+
+``check`` reads the state, raises ``Rejected`` or returns what verification must confirm; ``apply``
+changes the state and cannot fail. The order of checks is: length, decoding, signature, duplicates and
+state (``check``), proofs (the claim).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from anofel import messages
+from anofel.board.author import Author
+from anofel.board.claims import Claim
+from anofel.board.rules import certifiers, committees, registrations, submissions, sums, tasks
+from anofel.board.state import State
+from anofel.certificates import Purpose
+
+KIB = 1 << 10
+
+
+@dataclass(frozen=True, slots=True)
+class Handler:
+    """How the board treats one kind of posting."""
+
+    check: Callable[[State, Any, Author], Claim]
+    apply: Callable[[State, Any, Author, bytes], None]
+    max_bytes: int
+    """The longest posting of this kind, certificates included."""
+    purposes: tuple[Purpose, ...] = ()
+    """What the author is certified for; clients present no certificate."""
+
+
+_OWNER = (Purpose.OWNER,)
+_AGGREGATOR = (Purpose.AGGREGATOR,)
+
+HANDLERS: dict[type, Handler] = {
+    messages.CertifierKey: Handler(
+        certifiers.check_key, certifiers.apply_key, 20 * KIB, (Purpose.CERTIFIER,)
+    ),
+    messages.RevokeCertifier: Handler(
+        certifiers.check_revocation,
+        certifiers.apply_revocation,
+        20 * KIB,
+        (Purpose.CERTIFIER, Purpose.OPERATOR),
+    ),
+    messages.Registration: Handler(registrations.check, registrations.apply, KIB),
+    messages.DkgRound: Handler(committees.check_round, committees.apply_round, 20 * KIB, _AGGREGATOR),
+    messages.CommitteeKey: Handler(committees.check_key, committees.apply_key, 20 * KIB, _AGGREGATOR),
+    messages.Task: Handler(tasks.check_task, tasks.apply_task, 84 * KIB, _OWNER),
+    messages.Model: Handler(tasks.check_model, tasks.apply_model, 20 * KIB, _OWNER),
+    messages.Submission: Handler(submissions.check, submissions.apply, 96 * KIB),
+    messages.Aggregate: Handler(sums.check_aggregate, sums.apply_aggregate, 640 * KIB, _AGGREGATOR),
+    messages.CountShare: Handler(sums.check_count_share, sums.apply_count_share, 20 * KIB, _AGGREGATOR),
+    messages.SumShare: Handler(sums.check_sum_share, sums.apply_sum_share, 20 * KIB, _AGGREGATOR),
+    messages.EndIteration: Handler(tasks.check_end_iteration, tasks.apply_end_iteration, 20 * KIB, _OWNER),
+    messages.EndTask: Handler(tasks.check_end_task, tasks.apply_end_task, 20 * KIB, _OWNER),
+    messages.PrivacyLedger: Handler(tasks.check_ledger, tasks.apply_ledger, 20 * KIB, _OWNER),
+}
+
+MAX_POSTING_BYTES = max(handler.max_bytes for handler in HANDLERS.values())
+
+
+def handler_of(body: object) -> Handler:
+    """Return how a posting with this body is treated."""
+    return HANDLERS[type(body)]

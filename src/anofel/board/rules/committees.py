@@ -1,0 +1,196 @@
+"""Step 1.c — committees make their keys, refresh them and change their members (AnoFel §4.3.1; D-09).
+
+The board orders the messages of a run and knows whose turn it is; it does not check their content.
+Members do, an audit does, and a key counts only when t members posted the same.
+"""
+
+from anofel.board.author import Author
+from anofel.board.claims import Claim, KeyClaim
+from anofel.board.rule import require, rule
+from anofel.board.rules.common import MEMBER, check_blob, holder, scheme_name
+from anofel.board.state import Committee, CommitteeShares, KeyRun, KeyVote, State, touch
+from anofel.committee import schemes
+from anofel.committee.context import CommitteeShape
+from anofel.committee.errors import InvalidCommittee
+from anofel.messages import CommitteeKey, DkgRound, Run
+
+MAX_RUN_BLOCKS = 1 << 14
+"""An unfinished run is forgotten after so many blocks."""
+
+HANDOVER_ROUNDS = 3
+DEALING_ROUND = 1
+"""The round of a handover in which the old members speak, under their old numbers."""
+
+DESCRIBED = rule("run 1", "run-description", "The postings of round 0 describe the run; no others do.")
+RUN_ID = rule("run 2", "wrong-run-id", "A run is named by the hash of its description.")
+SHAPE = rule(
+    "run 3",
+    "invalid-run",
+    "A run has a known scheme, different members, and a threshold above half of them.",
+)
+HANDOVER = rule(
+    "run 4",
+    "wrong-handover",
+    "A handover names a committee of the same scheme that has none pending, and as many of its "
+    "members as its threshold.",
+)
+UNKNOWN = rule("run 5", "run-unknown", "The run is under way.")
+SENDER = rule("run 6", "not-the-sender", "The author is the member that speaks.")
+ORDER = rule("run 7", "round-out-of-order", "Everybody has posted the round before.")
+ONCE = rule("run 8", "round-posted", "A member posts once in a round.")
+TOO_MANY = rule("run 9", "too-many-runs", "A member has opened fewer unfinished runs than genesis allows.")
+STALE = rule(
+    "run 10", "handover-stale", "The committee still has the shares with which the handover began."
+)
+
+UNFINISHED = rule("committee 1", "run-not-finished", "Every round of the run is complete.")
+VOTED = rule("committee 2", "key-posted", "A member posts the key of a run once.")
+KEY = rule(
+    "committee 3",
+    "key-refused-by-board",
+    "The blob is a valid key of the run's scheme and shape, under the posted names.",
+)
+SAME_KEY = rule("committee 4", "key-changed", "A handover keeps the public key.")
+
+
+def num_rounds(run: Run) -> int:
+    """How many rounds a run has."""
+    if run.handover is not None:
+        return HANDOVER_ROUNDS
+    return schemes.by_name(scheme_name(run.scheme)).key_generation().num_rounds
+
+
+def speakers(state: State, run: Run, number: int) -> dict[int, bytes]:
+    """Return who speaks in a round, by number."""
+    if run.handover is not None and number == DEALING_ROUND:
+        old = state.committees[run.handover.key_id].current.members
+        return {dealer: old[dealer - 1] for dealer in run.handover.dealers}
+    return dict(enumerate(run.members, start=1))
+
+
+def check_round(state: State, body: DkgRound, author: Author) -> Claim:
+    """Check one message of a run."""
+    name = holder(author).name
+    require((body.run is not None) == (body.round == 0), DESCRIBED, culprit=name)
+    known = state.runs.get(body.run_id)
+    if known is not None:
+        require(not known.done, UNKNOWN, culprit=name)
+        check_base(state, known, name)
+    run = body.run if known is None else known.run
+    require(run is not None, UNKNOWN, culprit=name)
+    assert run is not None
+    if known is None:
+        _check_description(state, body, run, author)
+    require(body.round < num_rounds(run), ORDER, culprit=name)
+    require(
+        speakers(state, run, body.round).get(body.sender) == holder(author).subject, SENDER, culprit=name
+    )
+    posted = known.posted if known else {}
+    if body.round > 0:
+        before = posted.get(body.round - 1, {})
+        require(len(before) == len(speakers(state, run, body.round - 1)), ORDER, culprit=name)
+    require(body.sender not in posted.get(body.round, {}), ONCE, culprit=name)
+    check_blob(state, body.body, state.genesis.limits.max_key_bytes)
+    return Claim(blobs=(body.body,))
+
+
+def check_base(state: State, run: KeyRun, name: str) -> None:
+    """Check that a handover still begins with the committee's current shares."""
+    if run.run.handover is not None:
+        committee = state.committees[run.run.handover.key_id]
+        fresh = committee.pending is None and committee.current.shares_id == run.base
+        require(fresh, STALE, culprit=name)
+
+
+def _check_description(state: State, body: DkgRound, run: Run, author: Author) -> None:
+    name = holder(author).name
+    require(body.run_id == run.run_id(state.genesis_hash), RUN_ID, culprit=name)
+    try:
+        CommitteeShape(num_members=len(run.members), threshold=run.threshold)
+        valid = run.scheme < len(schemes.NAMES) and len(set(run.members)) == len(run.members)
+    except InvalidCommittee:
+        valid = False
+    require(valid, SHAPE, culprit=name)
+    if run.handover is not None:
+        committee = state.committees.get(run.handover.key_id)
+        dealers = run.handover.dealers
+        require(
+            committee is not None
+            and committee.pending is None
+            and committee.scheme == run.scheme
+            and len(dealers) == committee.current.threshold
+            and list(dealers) == sorted(set(dealers))
+            and 1 <= dealers[0]
+            and dealers[-1] <= len(committee.current.members),
+            HANDOVER,
+            culprit=name,
+        )
+    opened = [r for r in state.runs.values() if r.opened_by == holder(author).subject and not r.done]
+    require(len(opened) < state.genesis.limits.max_runs, TOO_MANY, culprit=name)
+
+
+def apply_round(state: State, body: DkgRound, author: Author, posting_id: bytes) -> None:
+    """Record the message."""
+    run = state.runs.get(body.run_id)
+    if run is None:
+        assert body.run is not None
+        handover = body.run.handover
+        base = state.committees[handover.key_id].current.shares_id if handover else b""
+        run = KeyRun(body.run_id, body.run, holder(author).subject, state.height, base)
+        state.runs[body.run_id] = run
+    run.posted.setdefault(body.round, {})[body.sender] = body.body.sha256
+    touch(run, posting_id)
+
+
+def check_key(state: State, body: CommitteeKey, author: Author) -> Claim:
+    """Check one member's posting of the key."""
+    name = holder(author).name
+    known = state.runs.get(body.run_id)
+    require(known is not None, UNKNOWN, culprit=name)
+    assert known is not None
+    members = known.run.members
+    require(
+        1 <= body.member <= len(members) and members[body.member - 1] == holder(author).subject,
+        MEMBER,
+        culprit=name,
+    )
+    last = num_rounds(known.run) - 1
+    require(len(known.posted.get(last, {})) == len(members), UNFINISHED, culprit=name)
+    require(body.member not in known.votes, VOTED, culprit=name)
+    if not known.done:
+        check_base(state, known, name)
+    handover, share_epoch = known.run.handover, 0
+    if handover is not None:
+        require(body.key_id == handover.key_id, SAME_KEY, culprit=name)
+        share_epoch = state.committees[handover.key_id].current.share_epoch + 1
+    check_blob(state, body.key, state.genesis.limits.max_key_bytes)
+    require(body.key.sha256 == body.shares_id, KEY, culprit=name)
+    claim = KeyClaim(known.run, body.key_id, body.shares_id, share_epoch)
+    return Claim((body.key,), claim, share_epoch.to_bytes(4, "little"))
+
+
+def apply_key(state: State, body: CommitteeKey, _author: Author, posting_id: bytes) -> None:
+    """Record the vote; the t-th equal one establishes the committee, or its new shares."""
+    run = state.runs[body.run_id]
+    vote = KeyVote(body.key_id, body.shares_id, body.transcript)
+    run.votes[body.member] = vote
+    touch(run, posting_id)
+    equal = sum(1 for other in run.votes.values() if other == vote)
+    if run.done or equal < run.run.threshold:
+        return
+    run.done = True
+    shares = CommitteeShares(body.run_id, body.shares_id, run.run.members, run.run.threshold, 0)
+    if run.run.handover is None:
+        if body.key_id not in state.committees:
+            state.committees[body.key_id] = Committee(body.key_id, run.run.scheme, shares)
+    else:
+        committee = state.committees[body.key_id]
+        shares.share_epoch = committee.current.share_epoch + 1
+        committee.pending = shares
+
+
+def forget_old_runs(state: State) -> None:
+    """Forget runs that nobody finished in time, and the working data of finished ones."""
+    for run_id, run in list(state.runs.items()):
+        if not run.done and state.height - run.opened_at >= MAX_RUN_BLOCKS:
+            del state.runs[run_id]

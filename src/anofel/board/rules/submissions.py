@@ -1,0 +1,82 @@
+"""Step 5 — clients submit (AnoFel §4.3.2; D-01, D-06, D-07, D-08, D-10)."""
+
+from anofel.board.author import Author
+from anofel.board.claims import Claim, SubmissionClaim
+from anofel.board.rule import require, rule
+from anofel.board.rules.common import addressee_of, check_blob, client, iteration_context
+from anofel.board.state import Accepted, PayloadName, Phase, State, touch
+from anofel.committee.context import PostContext
+from anofel.messages import Submission
+
+BUNDLE = rule("submission 1", "bundle-unknown", "The bundle is on the board.")
+NOT_OPEN = rule("submission 2", "iteration-not-open", "The iteration is the one that is open.")
+SPENT = rule("submission 3", "nullifier-spent", "The iteration nullifier is new.")
+TAG = rule("submission 4", "tag-used", "The tag is new in the iteration.")
+ADDRESSEES = rule(
+    "submission 5", "wrong-addressees", "The submission addresses every committee of the bundle, in order."
+)
+FULL = rule("submission 6", "iteration-full", "The iteration has room for one more submission.")
+PROOF = rule(
+    "submission 7",
+    "bad-submission-proof",
+    "The membership proof is valid for the client root that was fixed when the iteration opened.",
+)
+ENVELOPE = rule("submission 8", "bad-envelope", "Every envelope is valid for its committee.")
+BALLOT = rule("submission 9", "bad-ballot", "The ballot is valid for the bundle.")
+
+
+def check(state: State, body: Submission, author: Author) -> Claim:
+    """Check a submission."""
+    require(body.bundle in state.bundles, BUNDLE)
+    bundle = state.bundles[body.bundle]
+    current = bundle.current
+    is_open = bundle.phase is Phase.OPEN and bundle.iterations == body.iteration
+    require(is_open and current is not None, NOT_OPEN)
+    assert current is not None
+    require(body.nullifier not in current.submissions, SPENT)
+    require(body.tag not in current.tags, TAG)
+    require(len(body.contributions) == len(bundle.tasks), ADDRESSEES)
+    require(len(current.submissions) < state.class_of(bundle).max_posts, FULL)
+    tasks = [state.tasks[name] for name in bundle.tasks]
+    message_key, contexts = client(author).message_key, []
+    for task, contribution in zip(tasks, body.contributions, strict=True):
+        check_blob(state, contribution.payload, state.genesis.limits.max_model_bytes)
+        contexts.append(
+            PostContext(
+                iteration=iteration_context(state, bundle, task),
+                nullifier=body.nullifier,
+                tag=body.tag,
+                pk_sig=message_key,
+            )
+        )
+    claim = SubmissionClaim(
+        body=body,
+        message_key=message_key,
+        client_root=current.client_root,
+        scope=state.scope(bundle),
+        contexts=tuple(contexts),
+        addressees=tuple(addressee_of(state, task) for task in tasks),
+    )
+    blobs = tuple(contribution.payload for contribution in body.contributions)
+    return Claim(blobs, claim, current.client_root)
+
+
+def apply(state: State, body: Submission, author: Author, posting_id: bytes) -> None:
+    """Accept the submission."""
+    current = state.bundles[body.bundle].current
+    assert current is not None
+    payloads = tuple(
+        PayloadName(entry.envelope, entry.payload.sha256, entry.payload.length)
+        for entry in body.contributions
+    )
+    current.submissions[body.nullifier] = Accepted(
+        nullifier=body.nullifier,
+        tag=body.tag,
+        message_key=client(author).message_key,
+        type_commitment=body.type_commitment,
+        ballot=body.ballot,
+        payloads=payloads,
+    )
+    current.tags.add(body.tag)
+    state.nullifiers.append(body.nullifier)
+    touch(current, posting_id)
