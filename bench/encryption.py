@@ -248,10 +248,11 @@ def measure_opening(
     yield Row(f"{label}: share check", check_share, "s")
     for member in list(committee.shares)[1 : key.shape.threshold]:
         shares[member] = scheme.partial_decrypt(key, committee.shares[member], total, permit)
+    verified = [scheme.verify_share(key, total, permit, member, share) for member, share in shares.items()]
     opened: list[Any] = []
     yield Row(
         f"{label}: combine",
-        best(2, lambda: opened.append(scheme.combine(key, total, permit, shares))),
+        best(2, lambda: opened.append(scheme.combine(key, total, permit, verified))),
         "s",
     )
     if not np.array_equal(opened[0], vector * DISTINCT):

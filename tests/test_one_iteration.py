@@ -156,15 +156,18 @@ def test_an_iteration_gives_the_sum_of_the_integers_and_the_next_model(
     )
     encrypted_count = count.add(bits)
     members = {member: committee.shares[member] for member in (1, 3)}
-    count_shares = {
-        member: count.partial_decrypt(key.count_key, share.count_share, encrypted_count, agreed)
-        for member, share in members.items()
-    }
-    counted = count.combine(key.count_key, encrypted_count, agreed, count_shares)
+    checked_bits = []
+    for member, share in members.items():
+        made = count.partial_decrypt(key.count_key, share.count_share, encrypted_count, agreed)
+        checked_bits.append(count.verify_share(key.count_key, encrypted_count, agreed, member, made))
+    counted = count.combine(key.count_key, encrypted_count, agreed, checked_bits)
     assert counted.value == REAL
     permit = counted.permit_sum()
-    shares = {m: scheme.partial_decrypt(key, share, total, permit) for m, share in members.items()}
-    opened = scheme.combine(key, total, permit, shares)
+    checked = []
+    for member, share in members.items():
+        made = scheme.partial_decrypt(key, share, total, permit)
+        checked.append(scheme.verify_share(key, total, permit, member, made))
+    opened = scheme.combine(key, total, permit, checked)
 
     # Step 8': the sum is that of the plain integers, and so is the next model.
     assert np.array_equal(opened, sum(updates))

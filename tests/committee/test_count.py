@@ -2,6 +2,7 @@
 
 import secrets
 from dataclasses import replace
+from typing import cast
 
 import pytest
 
@@ -18,6 +19,7 @@ from anofel.committee.errors import (
     TooFewShares,
 )
 from anofel.committee.ristretto.key_generation import RistrettoKeyGeneration
+from anofel.committee.verified import VerifiedCountShare, of_sum
 from anofel.errors import InvalidInput
 from tests.committee import plain_ballot, plain_ristretto
 from tests.committee.generators import G, H
@@ -33,6 +35,7 @@ from tests.committee.world import (
     generate,
     name,
     open_count,
+    open_sum,
 )
 
 BLINDING = secrets.randbelow(plain_ballot.ORDER)
@@ -214,10 +217,7 @@ def test_count_first_then_the_sum(lattice: Committee, bundle: list[BundleCommitt
     counted = open_count(lattice, bits, agree(lattice, total))
     assert counted.value == 3
     permit = counted.permit_sum()
-    shares = {
-        m: lattice.scheme.partial_decrypt(lattice.key, lattice.shares[m], total, permit) for m in (1, 3)
-    }
-    assert len(lattice.scheme.combine(lattice.key, total, permit, shares)) == LIMITS.length
+    assert len(open_sum(lattice, total, permit, (1, 3))) == LIMITS.length
 
 
 def test_fewer_clients_than_the_task_wants_keep_the_sum_closed(
@@ -254,14 +254,47 @@ def agreed_for(tally: count.EncryptedCount, **changes: object) -> AgreedSet:
     return replace(agreed, **changes)  # type: ignore[arg-type]
 
 
+def verified_by(
+    small: CountCommittee, tally: count.EncryptedCount, agreed: AgreedSet
+) -> dict[int, VerifiedCountShare]:
+    made = {m: count.partial_decrypt(small.key, share, tally, agreed) for m, share in small.shares.items()}
+    return {m: count.verify_share(small.key, tally, agreed, m, share) for m, share in made.items()}
+
+
 def test_any_three_of_five_open_the_count(small: CountCommittee, tally: count.EncryptedCount) -> None:
     agreed = agreed_for(tally)
-    shares = {m: count.partial_decrypt(small.key, share, tally, agreed) for m, share in small.shares.items()}
+    shares = verified_by(small, tally, agreed)
     for chosen in ((1, 2, 3), (1, 3, 5), (3, 4, 5), (5, 2, 1), (1, 2, 3, 4, 5)):
-        opened = count.combine(small.key, tally, agreed, {m: shares[m] for m in chosen})
+        opened = count.combine(small.key, tally, agreed, [shares[m] for m in chosen])
         assert opened.value == 2
     with pytest.raises(TooFewShares):
-        count.combine(small.key, tally, agreed, {1: shares[1], 2: shares[2]})
+        count.combine(small.key, tally, agreed, [shares[1], shares[2]])
+
+
+def test_a_verified_share_opens_only_the_count_it_was_verified_for(
+    small: CountCommittee, tally: count.EncryptedCount
+) -> None:
+    agreed = agreed_for(tally)
+    shares = list(verified_by(small, tally, agreed).values())
+    other = CountCommittee(5, 3)
+    doubled = count.add({name("one"): tally.ciphertext, name("two"): tally.ciphertext})
+    cases: list[tuple[str, CountKey, count.EncryptedCount, AgreedSet, list[VerifiedCountShare]]] = [
+        ("another agreed set", small.key, tally, agreed_for(tally, close_hash=name("x")), shares),
+        ("other than the current shares", other.key, tally, agreed, shares),
+        ("another count", small.key, replace(tally, ciphertext=doubled.ciphertext), agreed, shares),
+        ("given twice", small.key, tally, agreed, [*shares, shares[0]]),
+    ]
+    for reason, key, total, where, given in cases:
+        with pytest.raises(ShareRefused, match=reason) as caught:
+            count.combine(key, total, where, given)
+        assert caught.value.culprits == (1,)
+    with pytest.raises(ShareRefused, match="verify_share only"):
+        VerifiedCountShare(1, small.key.shares_id, agreed, shares[0].content, proof_of_origin=None)
+    of_a_sum = cast(VerifiedCountShare, of_sum(1, small.key.shares_id, agreed, shares[0].content))
+    with pytest.raises(ShareRefused, match="verify_share only"):
+        count.combine(small.key, tally, agreed, [of_a_sum, *shares[1:]])
+    with pytest.raises(NotAgreed):
+        count.combine(small.key, tally, agreed_for(tally, num_posts=3), shares)
 
 
 def test_a_bad_share_of_the_count_names_its_author(
@@ -280,7 +313,7 @@ def test_a_bad_share_of_the_count_names_its_author(
     }
     for reason, (member, share) in bad.items():
         with pytest.raises(ShareRefused, match=reason) as caught:
-            count.combine(small.key, tally, agreed, {**good, member: share})
+            count.verify_share(small.key, tally, agreed, member, share)
         assert caught.value.culprits == (member,)
 
 

@@ -3,6 +3,7 @@
 import hashlib
 from dataclasses import replace
 from itertools import combinations
+from typing import cast
 
 import numpy as np
 import pytest
@@ -25,7 +26,9 @@ from anofel.committee.errors import (
     VectorRefused,
 )
 from anofel.committee.interface import Contribution, EncryptedSum
+from anofel.committee.lattice.key import LatticeKey
 from anofel.committee.permit import DecryptedCount, SumPermit, counted
+from anofel.committee.verified import VerifiedShare, of_sum
 from tests.committee.world import (
     ITERATION,
     LIMITS,
@@ -37,6 +40,7 @@ from tests.committee.world import (
     assume_counted,
     contribute,
     name,
+    open_sum,
 )
 
 HEADER_LENGTH = len(b"anofel/1/lattice") + 6
@@ -65,21 +69,67 @@ def shares(lattice: Committee, total: EncryptedSum, permit: SumPermit) -> dict[i
     }
 
 
-def test_any_two_of_three_open_the_exact_sum(
+@pytest.fixture(scope="module")
+def verified(
     lattice: Committee, total: EncryptedSum, permit: SumPermit, shares: dict[int, bytes]
+) -> dict[int, VerifiedShare]:
+    return {m: lattice.scheme.verify_share(lattice.key, total, permit, m, s) for m, s in shares.items()}
+
+
+def test_any_two_of_three_open_the_exact_sum(
+    lattice: Committee, total: EncryptedSum, permit: SumPermit, verified: dict[int, VerifiedShare]
 ) -> None:
     expected = a_vector(1) + a_vector(2) + a_vector(3)
     for chosen in [*combinations((1, 2, 3), 2), (3, 1), (1, 2, 3)]:
-        opened = lattice.scheme.combine(lattice.key, total, permit, {m: shares[m] for m in chosen})
+        opened = lattice.scheme.combine(lattice.key, total, permit, [verified[m] for m in chosen])
         assert opened.dtype == np.int64
         assert np.array_equal(opened, expected)
 
 
 def test_one_share_is_too_few(
-    lattice: Committee, total: EncryptedSum, permit: SumPermit, shares: dict[int, bytes]
+    lattice: Committee, total: EncryptedSum, permit: SumPermit, verified: dict[int, VerifiedShare]
 ) -> None:
     with pytest.raises(TooFewShares, match="1 shares were given"):
-        lattice.scheme.combine(lattice.key, total, permit, {1: shares[1]})
+        lattice.scheme.combine(lattice.key, total, permit, [verified[1]])
+
+
+def test_a_share_is_combined_only_after_it_was_verified(
+    lattice: Committee,
+    total: EncryptedSum,
+    permit: SumPermit,
+    shares: dict[int, bytes],
+    verified: dict[int, VerifiedShare],
+) -> None:
+    with pytest.raises(ShareRefused, match="verify_share only"):
+        VerifiedShare(1, lattice.key.shares_id, permit.agreed, shares[1], proof_of_origin=object())
+    raw = cast(list[VerifiedShare], [verified[1], shares[2]])
+    with pytest.raises(ShareRefused, match="after this scheme's verify_share only"):
+        lattice.scheme.combine(lattice.key, total, permit, raw)
+
+
+def test_a_verified_share_opens_only_what_it_was_verified_for(
+    lattice: Committee,
+    total: EncryptedSum,
+    permit: SumPermit,
+    shares: dict[int, bytes],
+    verified: dict[int, VerifiedShare],
+) -> None:
+    scheme, key = lattice.scheme, lattice.key
+    other = counted(agree(lattice, total, close_hash=name("other")), 3).permit_sum()
+    refreshed = replace(cast(LatticeKey, key), share_epoch=1)
+    foreign = of_sum(2, key.shares_id, permit.agreed, b"another scheme's")
+    cases = {
+        "another agreed set": (key, other, [verified[1], verified[2]], (1,)),
+        "other than the current shares": (refreshed, permit, [verified[1], verified[2]], (1,)),
+        "given twice": (key, permit, [verified[2], verified[1], verified[2]], (2,)),
+        "this scheme's": (key, permit, [verified[1], foreign], (2,)),
+    }
+    for reason, (used, leave, some, culprits) in cases.items():
+        with pytest.raises(ShareRefused, match=reason) as caught:
+            scheme.combine(used, total, leave, some)
+        assert caught.value.culprits == culprits
+    assert (verified[1].member, verified[1].agreed) == (1, permit.agreed.digest)
+    assert shares[1].hex() not in repr(verified[1])
 
 
 @settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -111,8 +161,7 @@ def test_sums_are_exact_for_all_lengths_bounds_and_extremes(
         accumulator.add(scheme.verify_payload(key, post, limits, contribution.envelope, contribution.payload))
     total = scheme.read_sum(key, ITERATION, limits, accumulator.finish().to_bytes())
     permit = counted(agree(lattice, total), 2).permit_sum()
-    shares = {m: scheme.partial_decrypt(key, lattice.shares[m], total, permit) for m in (2, 3)}
-    assert np.array_equal(scheme.combine(key, total, permit, shares), np.sum(vectors, axis=0))
+    assert np.array_equal(open_sum(lattice, total, permit, (2, 3)), np.sum(vectors, axis=0))
 
 
 def test_a_preparation_is_used_once(lattice: Committee) -> None:
@@ -283,6 +332,7 @@ def test_a_permit_opens_its_own_sum_only(
     lattice: Committee,
     total: EncryptedSum,
     shares: dict[int, bytes],
+    verified: dict[int, VerifiedShare],
     change: dict[str, object],
     what: str,
 ) -> None:
@@ -293,7 +343,7 @@ def test_a_permit_opens_its_own_sum_only(
     with pytest.raises(NotAgreed, match=what):
         scheme.verify_share(key, total, permit, 1, shares[1])
     with pytest.raises(NotAgreed, match=what):
-        scheme.combine(key, total, permit, shares)
+        scheme.combine(key, total, permit, list(verified.values()))
 
 
 def test_a_share_for_another_agreement_is_refused(
@@ -322,9 +372,6 @@ def test_foreign_malformed_and_wrong_shares_name_their_author(
     for reason, (member, share) in bad.items():
         with pytest.raises(ShareRefused, match=reason) as caught:
             scheme.verify_share(key, total, permit, member, share)
-        assert caught.value.culprits == (member,)
-        with pytest.raises(ShareRefused, match=reason) as caught:
-            scheme.combine(key, total, permit, {1: shares[1], member: share})
         assert caught.value.culprits == (member,)
 
 
@@ -365,11 +412,8 @@ def test_a_copied_payload_under_an_own_envelope_opens_nothing(
 ) -> None:
     total = forged_sum(lattice, contributions[1], contributions[1].payload)
     permit = assume_counted(lattice, total).permit_sum()
-    shares = {
-        m: lattice.scheme.partial_decrypt(lattice.key, lattice.shares[m], total, permit) for m in (1, 2)
-    }
     with pytest.raises(Undecodable):
-        lattice.scheme.combine(lattice.key, total, permit, shares)
+        open_sum(lattice, total, permit, (1, 2))
 
 
 def test_garbage_words_make_the_sum_undecodable(
@@ -379,11 +423,8 @@ def test_garbage_words_make_the_sum_undecodable(
     garbage = np.random.default_rng(5).bytes(len(own) - 2048 * 32) + own[-2048 * 32 :]
     total = forged_sum(lattice, contributions[1], garbage)
     permit = assume_counted(lattice, total).permit_sum()
-    shares = {
-        m: lattice.scheme.partial_decrypt(lattice.key, lattice.shares[m], total, permit) for m in (1, 2)
-    }
     with pytest.raises(Undecodable):
-        lattice.scheme.combine(lattice.key, total, permit, shares)
+        open_sum(lattice, total, permit, (1, 2))
 
 
 def test_another_task_or_iteration_has_another_mask(lattice: Committee) -> None:

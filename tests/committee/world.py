@@ -27,7 +27,8 @@ from anofel.committee.interface import (
     Scheme,
     SecretKeyShare,
 )
-from anofel.committee.permit import DecryptedCount, counted
+from anofel.committee.permit import DecryptedCount, SumPermit, counted
+from anofel.committee.verified import VerifiedShare
 
 
 def name(text: str) -> bytes:
@@ -132,8 +133,26 @@ def assume_counted(committee: Committee, total: EncryptedSum) -> DecryptedCount:
 def open_count(committee: Committee, bits: dict[bytes, bytes], agreed: AgreedSet) -> DecryptedCount:
     encrypted = count.add(bits)
     key = committee.key.count_key
-    shares = {
-        member: count.partial_decrypt(key, share.count_share, encrypted, agreed)
+    shares = [
+        count.verify_share(
+            key, encrypted, agreed, member, count.partial_decrypt(key, share.count_share, encrypted, agreed)
+        )
         for member, share in list(committee.shares.items())[: key.shape.threshold]
-    }
+    ]
     return count.combine(key, encrypted, agreed, shares)
+
+
+def verified_shares(
+    committee: Committee, total: EncryptedSum, permit: SumPermit, members: Sequence[int]
+) -> list[VerifiedShare]:
+    """Shares of the sum, made and then checked."""
+    scheme, key = committee.scheme, committee.key
+    made = {m: scheme.partial_decrypt(key, committee.shares[m], total, permit) for m in members}
+    return [scheme.verify_share(key, total, permit, m, share) for m, share in made.items()]
+
+
+def open_sum(
+    committee: Committee, total: EncryptedSum, permit: SumPermit, members: Sequence[int]
+) -> Int64Vector:
+    shares = verified_shares(committee, total, permit, members)
+    return committee.scheme.combine(committee.key, total, permit, shares)

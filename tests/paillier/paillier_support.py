@@ -95,7 +95,8 @@ class Committee:
     def decrypt(self, total: CiphertextSum, members: Sequence[int]) -> Int64Vector:
         permit = self.permit(total)
         shares = {m: SCHEME.partial_decrypt(self.key, self.shares[m], total, permit) for m in members}
-        return SCHEME.combine(self.key, total, permit, shares)
+        verified = [SCHEME.verify_share(self.key, total, permit, m, share) for m, share in shares.items()]
+        return SCHEME.combine(self.key, total, permit, verified)
 
     def vector(self, seed: int = 0) -> Int64Vector:
         bound = self.limits.bound

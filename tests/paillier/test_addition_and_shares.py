@@ -21,6 +21,7 @@ from anofel.committee.errors import (
 from anofel.committee.paillier import decryption
 from anofel.committee.paillier.decryption import DecryptionShare, partial_decrypt, verify_share
 from anofel.committee.permit import counted
+from anofel.committee.verified import VerifiedShare
 
 
 @pytest.fixture(scope="module")
@@ -111,19 +112,44 @@ def test_a_malformed_sum_is_refused(committee: Committee, total, case: str) -> N
 # Shares
 
 
-def test_every_share_verifies(committee: Committee, total, made) -> None:
-    for member, share in made.items():
-        SCHEME.verify_share(committee.key, total, committee.permit(total), member, share)
+@pytest.fixture(scope="module")
+def verified(committee: Committee, total, made) -> dict[int, VerifiedShare]:
+    permit = committee.permit(total)
+    return {m: SCHEME.verify_share(committee.key, total, permit, m, share) for m, share in made.items()}
+
+
+def test_every_share_verifies(committee: Committee, total, verified) -> None:
+    for member, share in verified.items():
+        assert (share.member, share.agreed) == (member, committee.permit(total).agreed.digest)
+
+
+def test_a_share_is_combined_only_after_it_was_verified(committee: Committee, total, made, verified) -> None:
+    key, permit = committee.key, committee.permit(total)
+    parts = parsed(committee, total, made[2])
+    with pytest.raises(ShareRefused, match="verify_share only"):
+        VerifiedShare(2, key.shares_id, permit.agreed, parts, proof_of_origin=object())
+    for raw in (made[2], parts):
+        with pytest.raises(ShareRefused, match="verify_share only"):
+            SCHEME.combine(key, total, permit, [verified[1], raw])
+
+
+def test_a_verified_share_opens_only_what_it_was_verified_for(committee: Committee, total, verified) -> None:
+    key, permit = committee.key, committee.permit(total)
+    other = counted(replace(permit.agreed, close_hash=b"x" * 32), 2).permit_sum()
+    cases = {
+        "another agreed set": (key, other, [verified[1], verified[2]], (1,)),
+        "other than the current": (replace(key, share_epoch=1), permit, [verified[1], verified[2]], (1,)),
+        "given twice": (key, permit, [verified[2], verified[1], verified[2]], (2,)),
+    }
+    for reason, (used, leave, some, culprits) in cases.items():
+        with pytest.raises(ShareRefused, match=reason) as caught:
+            SCHEME.combine(used, total, leave, some)
+        assert caught.value.culprits == culprits
 
 
 def refused(committee: Committee, total, member: int, share: bytes, words: str) -> None:
     with pytest.raises(ShareRefused, match=words) as caught:
         SCHEME.verify_share(committee.key, total, committee.permit(total), member, share)
-    assert caught.value.culprits == (member,)
-    other = next(m for m in committee.shares if m != member)
-    good = SCHEME.partial_decrypt(committee.key, committee.shares[other], total, committee.permit(total))
-    with pytest.raises(ShareRefused) as caught:
-        SCHEME.combine(committee.key, total, committee.permit(total), {member: share, other: good})
     assert caught.value.culprits == (member,)
 
 
@@ -229,7 +255,7 @@ def test_fields_of_the_agreed_set_that_only_the_proof_sees_are_bound(
     ],
 )
 def test_a_permit_for_something_else_opens_nothing(
-    committee: Committee, total, made, name: str, value
+    committee: Committee, total, made, verified, name: str, value
 ) -> None:
     agreed = replace(committee.permit(total).agreed, **{name: value})
     permit = counted(agreed, 2).permit_sum()
@@ -238,7 +264,7 @@ def test_a_permit_for_something_else_opens_nothing(
     with pytest.raises(NotAgreed):
         SCHEME.verify_share(committee.key, total, permit, 1, made[1])
     with pytest.raises(NotAgreed):
-        SCHEME.combine(committee.key, total, permit, made)
+        SCHEME.combine(committee.key, total, permit, list(verified.values()))
 
 
 def test_too_few_clients_give_no_permit(committee: Committee, total) -> None:
@@ -258,9 +284,9 @@ def test_the_shares_epoch_is_bound(committee: Committee, total) -> None:
     assert caught.value.culprits == (1,)
 
 
-def test_too_few_shares_open_nothing(committee: Committee, total, made) -> None:
+def test_too_few_shares_open_nothing(committee: Committee, total, verified) -> None:
     with pytest.raises(TooFewShares):
-        SCHEME.combine(committee.key, total, committee.permit(total), {1: made[1]})
+        SCHEME.combine(committee.key, total, committee.permit(total), [verified[1]])
 
 
 def test_garbage_in_the_sum_is_undecodable_not_garbage_out(committee: Committee) -> None:

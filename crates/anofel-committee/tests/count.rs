@@ -64,11 +64,13 @@ fn ballots_for_one_to_five_committees_verify_and_count() {
             let shares: Vec<(u16, Vec<u8>)> = dealt.shares[1..]
                 .iter()
                 .map(|share| {
-                    let made =
-                        count_share(tally, share.member(), &share.scalars()[0], b"here", &mut rng);
-                    (share.member(), made.to_vec())
+                    let member = share.member();
+                    let made = count_share(tally, member, &share.scalars()[0], b"here", &mut rng);
+                    let (_, keys) = dealt.keys.verification_shares(member);
+                    verify_count_share(tally, member, &keys[0], b"here", &made).unwrap()
                 })
                 .collect();
+            let shares: Vec<_> = shares.iter().collect();
             let expected = if position == 0 { 2 } else { 1 };
             assert_eq!(combine_count(tally, &shares, 10).unwrap(), expected);
         }
@@ -189,7 +191,9 @@ fn a_wrong_share_of_the_count_names_its_member() {
     let share = count_share(&tally, 1, &secret, b"here", &mut rng);
     let (_, keys) = dealt.keys.verification_shares(1);
     let check = |tally: &Tally, member, key: &[u8], context: &[u8], share: &[u8]| {
-        verify_count_share(tally, member, key, context, share).map_err(|error| error.culprit())
+        verify_count_share(tally, member, key, context, share)
+            .map(drop)
+            .map_err(|error| error.culprit())
     };
     assert_eq!(check(&tally, 1, &keys[0], b"here", &share), Ok(()));
     assert_eq!(check(&tally, 2, &keys[0], b"here", &share), Err(Some(2)), "member");

@@ -75,7 +75,7 @@ fn open(total: &EncryptedSum, members: &[usize]) -> Result<Vec<i64>, Error> {
         .iter()
         .map(|&m| verify_share(&committee().keys, total, b"set", m as u16, &share(total, m)))
         .collect::<Result<Vec<_>, _>>()?;
-    combine(total, &post(0).public_seed(), 3, &shares)
+    combine(total, &post(0).public_seed(), 3, &shares.iter().collect::<Vec<_>>())
 }
 
 fn expected(numbers: &[u8]) -> Vec<i64> {
@@ -314,6 +314,7 @@ fn a_wrong_iteration_task_or_key_removes_another_mask() {
             verify_share(&committee().keys, &total, b"set", m as u16, &share(&total, m)).unwrap()
         })
         .collect();
+    let shares: Vec<_> = shares.iter().collect();
     assert!(combine(&total, &post(0).public_seed(), 3, &shares).is_ok());
     let changes: [fn(&mut Post); 4] =
         [|p| p.genesis[0] ^= 1, |p| p.task[0] ^= 1, |p| p.iteration += 1, |p| p.key_id[0] ^= 1];

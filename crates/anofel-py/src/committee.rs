@@ -505,6 +505,10 @@ pub mod committee {
         Ok(PyBytes::new(py, &share))
     }
 
+    /// A member's share of a sum that was checked; only `verify_share` makes one.
+    #[pyclass(frozen)]
+    struct VerifiedShare(scheme::VerifiedShare);
+
     /// Checks a member's share of a sum.
     #[pyfunction]
     fn verify_share(
@@ -514,32 +518,25 @@ pub mod committee {
         context: &[u8],
         member: u16,
         share: &[u8],
-    ) -> PyResult<()> {
+    ) -> PyResult<VerifiedShare> {
         py.detach(|| scheme::verify_share(&keys.0, &total.0, context, member, share))
-            .map(drop)
+            .map(VerifiedShare)
             .map_err(refuse)
     }
 
-    /// Checks shares and opens the sum: little-endian int64 values.
+    /// Opens the sum with t shares of different members: little-endian int64 values.
     #[pyfunction]
     fn combine<'py>(
         py: Python<'py>,
         keys: &Keys,
         total: &Sum,
         post: &Post,
-        context: &[u8],
-        shares: BTreeMap<u16, Vec<u8>>,
+        shares: Vec<PyRef<'_, VerifiedShare>>,
     ) -> PyResult<Bound<'py, PyBytes>> {
+        let shares: Vec<_> = shares.iter().map(|share| &share.0).collect();
+        let threshold = keys.0.shape().threshold;
         let values = py
-            .detach(|| {
-                let shares = shares
-                    .iter()
-                    .map(|(&member, share)| {
-                        scheme::verify_share(&keys.0, &total.0, context, member, share)
-                    })
-                    .collect::<Result<Vec<_>, _>>()?;
-                scheme::combine(&total.0, &post.0.public_seed(), keys.0.shape().threshold, &shares)
-            })
+            .detach(|| scheme::combine(&total.0, &post.0.public_seed(), threshold, &shares))
             .map_err(refuse)?;
         PyBytes::new_with(py, values.len() * 8, |buffer| {
             for (slot, value) in buffer.chunks_exact_mut(8).zip(&values) {

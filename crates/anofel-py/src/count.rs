@@ -114,34 +114,50 @@ pub mod count {
         secret: &[u8],
         context: &[u8],
     ) -> PyResult<Bound<'py, PyBytes>> {
-        let tally = counting::Tally::from_bytes(tally).map_err(refuse)?;
-        let secret = group::decode_scalar("the secret share", secret).map_err(refuse)?;
-        Ok(PyBytes::new(py, &counting::count_share(&tally, member, &secret, context, &mut OsRng)))
+        let share = py
+            .detach(|| {
+                let tally = counting::Tally::from_bytes(tally)?;
+                let secret = group::decode_scalar("the secret share", secret)?;
+                Ok(counting::count_share(&tally, member, &secret, context, &mut OsRng))
+            })
+            .map_err(refuse)?;
+        Ok(PyBytes::new(py, &share))
     }
+
+    /// A member's share of a count that was checked; only `verify_count_share` makes one.
+    #[pyclass(frozen)]
+    struct VerifiedCountShare(counting::VerifiedCountShare);
 
     /// Checks a member's share of a count.
     #[pyfunction]
     fn verify_count_share(
+        py: Python<'_>,
         tally: &[u8],
         member: u16,
         verification_share: &[u8],
         context: &[u8],
         share: &[u8],
-    ) -> PyResult<()> {
-        let tally = counting::Tally::from_bytes(tally).map_err(refuse)?;
-        counting::verify_count_share(&tally, member, verification_share, context, share)
-            .map_err(refuse)
+    ) -> PyResult<VerifiedCountShare> {
+        py.detach(|| {
+            let tally = counting::Tally::from_bytes(tally)?;
+            counting::verify_count_share(&tally, member, verification_share, context, share)
+        })
+        .map(VerifiedCountShare)
+        .map_err(refuse)
     }
 
-    /// The count from t checked shares.
+    /// The count from t shares of different members.
     #[pyfunction]
     fn combine_count(
         py: Python<'_>,
         tally: &[u8],
-        shares: Vec<(u16, Vec<u8>)>,
+        shares: Vec<PyRef<'_, VerifiedCountShare>>,
         largest: u32,
     ) -> PyResult<u32> {
-        let tally = counting::Tally::from_bytes(tally).map_err(refuse)?;
-        py.detach(|| counting::combine_count(&tally, &shares, largest)).map_err(refuse)
+        let shares: Vec<_> = shares.iter().map(|share| &share.0).collect();
+        py.detach(|| {
+            counting::combine_count(&counting::Tally::from_bytes(tally)?, &shares, largest)
+        })
+        .map_err(refuse)
     }
 }

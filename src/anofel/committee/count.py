@@ -6,15 +6,17 @@ each committee b = 0, or b = 1 and its task takes the dataset type that the subm
 committed to; and Σ b ∈ {0, 1}. Committees add the bits of a set and open the sum first.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from anofel._core import count as core
+from anofel.committee import verified
 from anofel.committee.context import MAX_POSTS, AgreedSet, PostContext, digest_of_set
 from anofel.committee.count_key import CountKey, SecretCountShare
-from anofel.committee.errors import BallotRefused, NotAgreed, ShareRefused, TooFewShares
+from anofel.committee.errors import BallotRefused, NotAgreed, ShareRefused
 from anofel.committee.permit import DecryptedCount, counted
 from anofel.committee.refusal import refusing
+from anofel.committee.verified import VerifiedCountShare
 from anofel.errors import InvalidInput
 
 CIPHERTEXT_LENGTH = 64
@@ -113,8 +115,10 @@ def partial_decrypt(
     return made
 
 
-def verify_share(key: CountKey, total: EncryptedCount, agreed: AgreedSet, member: int, share: bytes) -> None:
-    """Check a member's share of the count. Raises ``ShareRefused`` with the member as culprit.
+def verify_share(
+    key: CountKey, total: EncryptedCount, agreed: AgreedSet, member: int, share: bytes
+) -> VerifiedCountShare:
+    """Check a member's share of the count, once. Raises ``ShareRefused`` with the member as culprit.
 
     1. The set is the agreed one.
     2. The member exists.
@@ -128,32 +132,28 @@ def verify_share(key: CountKey, total: EncryptedCount, agreed: AgreedSet, member
     if share[:SHARES_ID_LENGTH] != key.shares_id:
         raise ShareRefused(f"Member {member} used other than the current shares of the key.", (member,))
     with refusing(ShareRefused):
-        core.verify_count_share(
+        content = core.verify_count_share(
             total.ciphertext,
             member,
             key.verification_shares[member - 1],
             agreed.digest,
             share[SHARES_ID_LENGTH:],
         )
+    return verified.of_count(member, key.shares_id, agreed, content)
 
 
 def combine(
-    key: CountKey, total: EncryptedCount, agreed: AgreedSet, shares: Mapping[int, bytes]
+    key: CountKey, total: EncryptedCount, agreed: AgreedSet, shares: Sequence[VerifiedCountShare]
 ) -> DecryptedCount:
-    """Open the count from t shares, by member; every share is verified first.
+    """Open the count from t verified shares; those of the lowest members are used.
 
-    Raises ``TooFewShares``, ``ShareRefused``, ``NotAgreed``.
+    Raises ``ShareRefused`` for a share that was verified for another key, count or agreed set or
+    is given twice, ``TooFewShares``, ``NotAgreed``.
     """
-    if len(shares) < key.shape.threshold:
-        raise TooFewShares(
-            f"{len(shares)} shares were given; the committee opens with {key.shape.threshold}."
-        )
-    for member, share in sorted(shares.items()):
-        verify_share(key, total, agreed, member, share)
-    chosen = sorted(shares.items())[: key.shape.threshold]
-    proofs = [(member, share[SHARES_ID_LENGTH:]) for member, share in chosen]
+    _check_agreed(total, agreed)
+    chosen = verified.choose(shares, VerifiedCountShare, core.VerifiedCountShare, key, agreed)
     with refusing(ShareRefused):
-        value = core.combine_count(total.ciphertext, proofs, total.num_posts)
+        value = core.combine_count(total.ciphertext, list(chosen.values()), total.num_posts)
     return counted(agreed, value)
 
 

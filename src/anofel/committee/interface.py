@@ -9,7 +9,8 @@ The order of calls, by role (AnoFel steps 1.c, 5, 6-8):
 4. Members: ``verify_payload`` as payloads arrive, ``Accumulator.add``, ``finish``.
 5. Members: the count first. ``count.partial_decrypt`` … ``count.combine`` gives a
    ``DecryptedCount``; its ``permit_sum()`` gives a ``SumPermit`` or raises ``TooFewClients``.
-6. Members: ``partial_decrypt`` with that permit. Board: ``verify_share``. Anyone: ``combine``.
+6. Members: ``partial_decrypt`` with that permit. Board: ``verify_share``, once per share.
+   Anyone: ``combine`` what it returned.
 
 Rules that hold for every implementation:
 
@@ -19,7 +20,7 @@ Rules that hold for every implementation:
 * Vectors are C-contiguous int64 arrays and cross into native code as one buffer per call.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias, runtime_checkable
 
@@ -35,6 +36,7 @@ from anofel.committee.context import (
 )
 from anofel.committee.count_key import CountKey, SecretCountShare
 from anofel.committee.permit import SumPermit
+from anofel.committee.verified import VerifiedShare
 
 Int64Vector: TypeAlias = NDArray[np.int64]
 Bytes: TypeAlias = bytes | bytearray | memoryview
@@ -493,8 +495,8 @@ class Scheme(Protocol):
         permit: SumPermit,
         member: int,
         share: Bytes,
-    ) -> None:
-        """Check a member's share. Raises ``ShareRefused`` with the member as culprit."""
+    ) -> VerifiedShare:
+        """Check a member's share, once. Raises ``ShareRefused`` with the member as culprit."""
         ...
 
     def combine(
@@ -502,11 +504,12 @@ class Scheme(Protocol):
         key: CommitteeKey,
         total: EncryptedSum,
         permit: SumPermit,
-        shares: Mapping[int, Bytes],
+        shares: Sequence[VerifiedShare],
     ) -> Int64Vector:
-        """Return the exact sum from t shares, by member; the lowest t numbers are used.
+        """Return the exact sum from t verified shares; those of the lowest members are used.
 
-        Every share is verified first. Raises ``TooFewShares``, ``ShareRefused``, ``Undecodable``.
+        Raises ``ShareRefused`` for a share that was verified for another key or agreed set or is
+        given twice, ``TooFewShares``, ``Undecodable``.
         """
         ...
 

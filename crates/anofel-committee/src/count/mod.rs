@@ -9,4 +9,6 @@ mod proof;
 mod tally;
 
 pub use ballot::{Accepts, Ballot, Bundle, Committee, Opening, CIPHERTEXT_BYTES, MAX_COMMITTEES};
-pub use tally::{combine_count, count_share, verify_count_share, Tally, COUNT_SHARE_BYTES};
+pub use tally::{
+    combine_count, count_share, verify_count_share, Tally, VerifiedCountShare, COUNT_SHARE_BYTES,
+};

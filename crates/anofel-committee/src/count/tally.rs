@@ -63,6 +63,14 @@ pub fn count_share(
     bytes
 }
 
+/// A share that was checked, parsed.
+pub struct VerifiedCountShare {
+    /// Its author.
+    pub member: u16,
+    point: RistrettoPoint,
+    tally: [u8; CIPHERTEXT_BYTES],
+}
+
 /// Checks a member's share against its verification share Y_i.
 pub fn verify_count_share(
     tally: &Tally,
@@ -70,28 +78,33 @@ pub fn verify_count_share(
     verification_share: &[u8],
     context: &[u8],
     share: &[u8],
-) -> Result<(), Error> {
+) -> Result<VerifiedCountShare, Error> {
     let check = || {
         check_length("the share of the count", COUNT_SHARE_BYTES, share.len())?;
         let (point, proof) = share.split_at(ELEMENT_BYTES);
         let point = decode_point("the share of the count", point)?;
         let key = decode_point("the verification share", verification_share)?;
-        statement(tally, member, &key, &point, context, |statement| statement.verify(proof))
+        statement(tally, member, &key, &point, context, |statement| statement.verify(proof))?;
+        Ok(VerifiedCountShare { member, point, tally: tally.to_bytes() })
     };
     check().map_err(|error: Error| error.by(member))
 }
 
-/// The count from t checked shares, given with their members: the c in 0 … max with
+/// The count from t shares of different members: the c in 0 … max with
 /// ΣV − Σ λ_i·(share i) = c·G.
-pub fn combine_count(tally: &Tally, shares: &[(u16, Vec<u8>)], max: u32) -> Result<u32, Error> {
-    let members: Vec<u16> = shares.iter().map(|(member, _)| *member).collect();
-    let mut points = Vec::new();
-    let mut weights = Vec::new();
-    for (member, share) in shares {
-        check_length("the share of the count", COUNT_SHARE_BYTES, share.len())?;
-        points.push(decode_point("the share of the count", &share[..ELEMENT_BYTES])?);
-        weights.push(-lagrange(&members, *member, 0));
+pub fn combine_count(
+    tally: &Tally,
+    shares: &[&VerifiedCountShare],
+    max: u32,
+) -> Result<u32, Error> {
+    if let Some(share) = shares.iter().find(|share| share.tally != tally.to_bytes()) {
+        let what = "the share was checked for another count";
+        return Err(Error::Members { what }.by(share.member));
     }
+    let members: Vec<u16> = shares.iter().map(|share| share.member).collect();
+    let points: Vec<RistrettoPoint> = shares.iter().map(|share| share.point).collect();
+    let weights: Vec<Scalar> =
+        members.iter().map(|&member| -lagrange(&members, member, 0)).collect();
     let opened = tally.0.v + weighted_sum(&weights, &points);
     let one = base(&small_scalar(1));
     let mut candidate = RistrettoPoint::identity();

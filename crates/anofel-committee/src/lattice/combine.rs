@@ -17,7 +17,7 @@ pub fn combine(
     total: &EncryptedSum,
     seed: &[u8; 32],
     threshold: u16,
-    shares: &[VerifiedShare],
+    shares: &[&VerifiedShare],
 ) -> Result<Vec<i64>, Error> {
     let shares = chosen(threshold, shares)?;
     let limit = CBD_WIDTH * i64::from(total.num_posts);
@@ -26,8 +26,11 @@ pub fn combine(
 }
 
 /// The t shares of the lowest members, each of another member.
-fn chosen(threshold: u16, shares: &[VerifiedShare]) -> Result<Vec<&VerifiedShare>, Error> {
-    let mut shares: Vec<&VerifiedShare> = shares.iter().collect();
+fn chosen<'a>(
+    threshold: u16,
+    shares: &[&'a VerifiedShare],
+) -> Result<Vec<&'a VerifiedShare>, Error> {
+    let mut shares = shares.to_vec();
     shares.sort_by_key(|share| share.member);
     if shares.windows(2).any(|pair| pair[0].member == pair[1].member) {
         return Err(Error::Members { what: "a member's share was given twice" });

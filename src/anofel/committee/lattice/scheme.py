@@ -1,6 +1,6 @@
 """``lattice`` as a ``Scheme``: every method is one line into the module that does it."""
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 
 from anofel.committee.context import IterationContext, PostContext, TaskLimits
 from anofel.committee.errors import NotAgreed, PreparationUsed, ShareRefused
@@ -23,6 +23,7 @@ from anofel.committee.lattice.key_generation import LatticeKeyGeneration
 from anofel.committee.lattice.resharing import LatticeResharing
 from anofel.committee.lattice.total import LatticeAccumulator, LatticeSum
 from anofel.committee.permit import SumPermit
+from anofel.committee.verified import VerifiedShare
 
 
 class Lattice:
@@ -111,16 +112,16 @@ class Lattice:
         permit: SumPermit,
         member: int,
         share: Bytes,
-    ) -> None:
+    ) -> VerifiedShare:
         """Check a member's share."""
-        sums.verify_share(own(key), _own_sum(total), permit, member, share)
+        return sums.verify_share(own(key), _own_sum(total), permit, member, share)
 
     def combine(
         self,
         key: CommitteeKey,
         total: EncryptedSum,
         permit: SumPermit,
-        shares: Mapping[int, Bytes],
+        shares: Sequence[VerifiedShare],
     ) -> Int64Vector:
         """Return the exact sum."""
         return sums.combine(own(key), _own_sum(total), permit, shares)

@@ -1,20 +1,22 @@
 """Steps 7 and 8 for ``lattice``: the sum, its shares, and its opening."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 
 from anofel._core import committee as core
+from anofel.committee import verified
 from anofel.committee.context import IterationContext, TaskLimits, digest_of_set
-from anofel.committee.errors import DoesNotFit, PayloadRefused, ShareRefused, TooFewShares
+from anofel.committee.errors import DoesNotFit, PayloadRefused, ShareRefused
 from anofel.committee.interface import Bytes, CheckedPayload, Int64Vector, check_permit
 from anofel.committee.lattice.contribution import LatticePayload, codec, core_iteration
 from anofel.committee.lattice.key import LatticeKey, LatticeShare
 from anofel.committee.permit import SumPermit
 from anofel.committee.refusal import refusing
+from anofel.committee.verified import VerifiedShare
 
 SHARES_ID_LENGTH = 32
 SET_DIGEST_LENGTH = 32
@@ -91,7 +93,9 @@ def partial_decrypt(key: LatticeKey, share: LatticeShare, total: LatticeSum, per
     return key.shares_id + made
 
 
-def verify_share(key: LatticeKey, total: LatticeSum, permit: SumPermit, member: int, share: Bytes) -> None:
+def verify_share(
+    key: LatticeKey, total: LatticeSum, permit: SumPermit, member: int, share: Bytes
+) -> VerifiedShare:
     """Check a member's share.
 
     1. The count was decrypted for exactly this sum and set.
@@ -103,22 +107,19 @@ def verify_share(key: LatticeKey, total: LatticeSum, permit: SumPermit, member: 
     agreed = check_permit(key, total, permit)
     points = _current(key, member, share)
     with refusing(ShareRefused):
-        core.verify_share(key.keys, total.content, agreed.digest, member, points)
+        content = core.verify_share(key.keys, total.content, agreed.digest, member, points)
+    return verified.of_sum(member, key.shares_id, agreed, content)
 
 
 def combine(
-    key: LatticeKey, total: LatticeSum, permit: SumPermit, shares: Mapping[int, Bytes]
+    key: LatticeKey, total: LatticeSum, permit: SumPermit, shares: Sequence[VerifiedShare]
 ) -> Int64Vector:
-    """Verify the shares, open Σs, remove the mask and decode."""
+    """Open Σs with t verified shares, remove the mask and decode."""
     agreed = check_permit(key, total, permit)
-    if len(shares) < key.shape.threshold:
-        raise TooFewShares(
-            f"{len(shares)} shares were given; the committee opens with {key.shape.threshold}."
-        )
-    points = {member: _current(key, member, share) for member, share in sorted(shares.items())}
+    chosen = verified.choose(shares, VerifiedShare, core.VerifiedShare, key, agreed)
     where = core_iteration(key, total.iteration)
     with refusing(ShareRefused):
-        values = core.combine(key.keys, total.content, where, agreed.digest, points)
+        values = core.combine(key.keys, total.content, where, list(chosen.values()))
     return np.frombuffer(values, dtype="<i8").astype(np.int64, copy=False)
 
 

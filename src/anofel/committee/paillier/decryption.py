@@ -13,7 +13,7 @@ squares, and who finds a wrong share that verifies has found a factor of N.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from anofel.committee.errors import ShareRefused, TooFewShares, Undecodable
+from anofel.committee.errors import ShareRefused, Undecodable
 from anofel.committee.interface import Bytes, Int64Vector
 from anofel.committee.paillier.addition import CiphertextSum
 from anofel.committee.paillier.arithmetic import (
@@ -122,11 +122,8 @@ def verify_share(
 
 
 def combine(key: PaillierKey, total: CiphertextSum, shares: Mapping[int, DecryptionShare]) -> Int64Vector:
-    """Return the sum from t verified shares; the lowest t numbers are used."""
-    if len(shares) < key.shape.threshold:
-        raise TooFewShares(f"{len(shares)} of {key.shape.threshold} shares were given.")
-    members = sorted(shares)[: key.shape.threshold]
-    columns = {member: shares[member].values for member in members}
+    """Return the sum from t members' verified shares."""
+    columns = {member: share.values for member, share in shares.items()}
     plaintexts = list(open_ciphertexts(key, columns))
     return Packing.of(total.limits, key.modulus_bits).unpack(plaintexts, total.num_posts)
 

@@ -1,9 +1,10 @@
 """The ``paillier`` scheme behind the one interface of committee encryption."""
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 
+from anofel.committee import verified
 from anofel.committee.context import IterationContext, PostContext, TaskLimits
-from anofel.committee.errors import InvalidCommittee, NotAgreed, ShareRefused, TooFewShares
+from anofel.committee.errors import InvalidCommittee, NotAgreed, ShareRefused
 from anofel.committee.interface import (
     Bytes,
     CommitteeKey,
@@ -17,6 +18,7 @@ from anofel.committee.interface import (
 )
 from anofel.committee.paillier import addition, decryption, encryption
 from anofel.committee.paillier.addition import CiphertextAccumulator, CiphertextSum
+from anofel.committee.paillier.decryption import DecryptionShare
 from anofel.committee.paillier.encryption import CheckedCiphertexts, SecretPreparation
 from anofel.committee.paillier.handover import PaillierResharing
 from anofel.committee.paillier.key import PaillierKey, SecretPaillierShare, decode_key, decode_share
@@ -28,6 +30,7 @@ from anofel.committee.paillier.parameters import (
     slot_bits,
 )
 from anofel.committee.permit import SumPermit
+from anofel.committee.verified import VerifiedShare
 
 
 class PaillierScheme:
@@ -115,23 +118,19 @@ class PaillierScheme:
 
     def verify_share(
         self, key: CommitteeKey, total: EncryptedSum, permit: SumPermit, member: int, share: Bytes
-    ) -> None:
+    ) -> VerifiedShare:
         """Check a member's share. Raises ``ShareRefused``."""
         agreed = check_permit(key, total, permit)
-        decryption.verify_share(_ours(key), member, _sum(total).residues, agreed.digest, share)
+        content = decryption.verify_share(_ours(key), member, _sum(total).residues, agreed.digest, share)
+        return verified.of_sum(member, key.shares_id, agreed, content)
 
     def combine(
-        self, key: CommitteeKey, total: EncryptedSum, permit: SumPermit, shares: Mapping[int, Bytes]
+        self, key: CommitteeKey, total: EncryptedSum, permit: SumPermit, shares: Sequence[VerifiedShare]
     ) -> Int64Vector:
-        """Return the exact sum from t shares; every share is verified first."""
+        """Return the exact sum from t verified shares."""
         agreed, ours, ciphertexts = check_permit(key, total, permit), _ours(key), _sum(total)
-        if len(shares) < ours.shape.threshold:
-            raise TooFewShares(f"{len(shares)} of {ours.shape.threshold} shares were given.")
-        verified = {
-            member: decryption.verify_share(ours, member, ciphertexts.residues, agreed.digest, data)
-            for member, data in shares.items()
-        }
-        return decryption.combine(ours, ciphertexts, verified)
+        chosen = verified.choose(shares, VerifiedShare, DecryptionShare, ours, agreed)
+        return decryption.combine(ours, ciphertexts, chosen)
 
 
 class InsecureToyPaillierScheme(PaillierScheme):
