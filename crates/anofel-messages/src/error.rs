@@ -22,7 +22,7 @@ pub enum Reason {
         left: usize,
     },
     /// The value ends before the bytes do.
-    #[error("{count} bytes are left over")]
+    #[error("bytes left over: {count}")]
     LeftOver {
         /// How many.
         count: usize,
