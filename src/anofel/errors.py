@@ -5,6 +5,7 @@
     AnofelError                     one sentence; ``code`` is stable and machine-readable
     ├── InvalidInput                the caller gave something that cannot be used
     │   ├── InvalidKeyFile          a file is not the key that is needed
+    │   ├── MalformedMessage        bytes or values are not a message; names layout, field and fault
     │   └── UnsatisfiedStatement    a witness does not satisfy its statement; names the clause
     ├── VerificationError           a proof, signature or other check failed
     │   ├── InvalidProof            a proof is malformed or not valid; a batch names the bad ones
@@ -37,6 +38,12 @@ class InvalidKeyFile(InvalidInput):
     """A file is not the key that is needed."""
 
     code = "invalid-key-file"
+
+
+class MalformedMessage(InvalidInput):
+    """Bytes or values are not a message of the layout (``docs/messages.md``)."""
+
+    code = "malformed-message"
 
 
 class UnsatisfiedStatement(InvalidInput):

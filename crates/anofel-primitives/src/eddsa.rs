@@ -14,10 +14,13 @@ use sha2::{Digest, Sha512};
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
 use crate::babyjubjub::{base8, point_from_bytes, point_to_bytes, Point, Scalar, POINT_BYTES};
-use crate::field::{self, FIELD_BYTES};
+use crate::field::{self, hash_to_field, FieldHash, FIELD_BYTES};
 use crate::hash::{hash, Domain};
 use crate::identity::{DatasetDigest, DatasetType, MasterPublicKey};
 use crate::Error;
+
+/// A signature on the wire: R8.x ‖ R8.y ‖ S.
+pub const SIGNATURE_BYTES: usize = POINT_BYTES + FIELD_BYTES;
 
 /// A certifier's signing key: 32 secret bytes.
 #[derive(Clone, Zeroize, ZeroizeOnDrop)]
@@ -30,6 +33,15 @@ pub struct CertifierKey(Point);
 /// (R8, S): a certifier's signature over (d, mpk, dt). Only the client keeps it.
 #[derive(Clone, PartialEq, Eq, Zeroize, ZeroizeOnDrop)]
 pub struct Certificate {
+    r8: Point,
+    s: Scalar,
+}
+
+/// (R8, S): a certifier's signature over a board, its identity there and its key. It shows that
+/// the certifier knows the secret of the key. Without it somebody could offer a multiple of the
+/// circuit's start point F as a key, and then anyone could sign in its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Possession {
     r8: Point,
     s: Scalar,
 }
@@ -69,19 +81,26 @@ impl CertifierSecret {
 
     /// Signs (d, mpk, dt).
     pub fn certify(&self, d: DatasetDigest, mpk: MasterPublicKey, dt: DatasetType) -> Certificate {
-        self.sign(message(d, mpk, dt))
+        let (r8, s) = self.sign(message(d, mpk, dt));
+        Certificate { r8, s }
+    }
+
+    /// Shows that this secret is known to whoever has an identity on a board.
+    pub fn prove_possession(&self, genesis: [u8; 32], identity: [u8; 32]) -> Possession {
+        let key = self.public_key();
+        let (r8, s) = self.sign(key.possession_message(genesis, identity));
+        Possession { r8, s }
     }
 
     /// Signs one field element. The nonce is a function of key and message, as in Ed25519.
-    fn sign(&self, message: Fr) -> Certificate {
+    fn sign(&self, message: Fr) -> (Point, Scalar) {
         let r: Zeroizing<Scalar> = Zeroizing::new(expand(
             b"anofel/1/certifier-nonce",
             &[&self.0, &field::to_bytes(&message)],
         ));
         let r8 = (base8() * *r).into_affine();
         let h = challenge(&r8, &self.public_key().0, message);
-        let s = *r + Scalar::from(8u8) * h * *self.scalar();
-        Certificate { r8, s }
+        (r8, *r + Scalar::from(8u8) * h * *self.scalar())
     }
 }
 
@@ -131,13 +150,33 @@ impl CertifierKey {
 
     /// Checks a signature over one field element.
     pub fn verify_message(&self, message: Fr, certificate: &Certificate) -> Result<(), Error> {
-        let h = challenge(&certificate.r8, &self.0, message);
-        let left = base8() * certificate.s;
-        let right = self.0 * (Scalar::from(8u8) * h) + certificate.r8;
+        self.check(Certificate::NAME, message, certificate.r8, certificate.s)
+    }
+
+    /// Checks that the holder of an identity on a board knows the secret of this key.
+    pub fn verify_possession(
+        &self,
+        genesis: [u8; 32],
+        identity: [u8; 32],
+        possession: &Possession,
+    ) -> Result<(), Error> {
+        let message = self.possession_message(genesis, identity);
+        self.check(Possession::NAME, message, possession.r8, possession.s)
+    }
+
+    /// What a proof of possession signs.
+    fn possession_message(&self, genesis: [u8; 32], identity: [u8; 32]) -> Fr {
+        hash_to_field(FieldHash::CertifierPossession, &[&genesis, &identity, &self.to_bytes()])
+    }
+
+    fn check(&self, what: &'static str, message: Fr, r8: Point, s: Scalar) -> Result<(), Error> {
+        let h = challenge(&r8, &self.0, message);
+        let left = base8() * s;
+        let right = self.0 * (Scalar::from(8u8) * h) + r8;
         if left == right {
             Ok(())
         } else {
-            Err(Error::Signature { what: "the certificate" })
+            Err(Error::Signature { what })
         }
     }
 }
@@ -147,24 +186,13 @@ impl Certificate {
 
     /// Reads R8.x ‖ R8.y ‖ S; R8 is in the prime-order subgroup, S is below the group order.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, Error> {
-        if bytes.len() != POINT_BYTES + FIELD_BYTES {
-            return Err(Error::Length {
-                what: Self::NAME,
-                expected: POINT_BYTES + FIELD_BYTES,
-                found: bytes.len(),
-            });
-        }
-        let r8 = point_from_bytes(Self::NAME, &bytes[..POINT_BYTES])?;
-        let s = field::from_bytes(Self::NAME, &bytes[POINT_BYTES..])?;
+        let (r8, s) = read_signature(Self::NAME, bytes)?;
         Ok(Self { r8, s })
     }
 
     /// R8.x ‖ R8.y ‖ S. The client keeps these bytes secret: they name the certifier.
-    pub fn to_secret_bytes(&self) -> Zeroizing<[u8; POINT_BYTES + FIELD_BYTES]> {
-        let mut bytes = Zeroizing::new([0; POINT_BYTES + FIELD_BYTES]);
-        bytes[..POINT_BYTES].copy_from_slice(&point_to_bytes(&self.r8));
-        bytes[POINT_BYTES..].copy_from_slice(&field::to_bytes(&self.s));
-        bytes
+    pub fn to_secret_bytes(&self) -> Zeroizing<[u8; SIGNATURE_BYTES]> {
+        Zeroizing::new(write_signature(&self.r8, &self.s))
     }
 
     /// R8, for circuits.
@@ -182,6 +210,36 @@ impl std::fmt::Debug for Certificate {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Certificate(<redacted>)")
     }
+}
+
+impl Possession {
+    const NAME: &'static str = "the proof of possession";
+
+    /// Reads R8.x ‖ R8.y ‖ S; R8 is in the prime-order subgroup, S is below the group order.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, Error> {
+        let (r8, s) = read_signature(Self::NAME, bytes)?;
+        Ok(Self { r8, s })
+    }
+
+    /// R8.x ‖ R8.y ‖ S.
+    pub fn to_bytes(&self) -> [u8; SIGNATURE_BYTES] {
+        write_signature(&self.r8, &self.s)
+    }
+}
+
+fn read_signature(what: &'static str, bytes: &[u8]) -> Result<(Point, Scalar), Error> {
+    if bytes.len() != SIGNATURE_BYTES {
+        return Err(Error::Length { what, expected: SIGNATURE_BYTES, found: bytes.len() });
+    }
+    let (r8, s) = bytes.split_at(POINT_BYTES);
+    Ok((point_from_bytes(what, r8)?, field::from_bytes(what, s)?))
+}
+
+fn write_signature(r8: &Point, s: &Scalar) -> [u8; SIGNATURE_BYTES] {
+    let mut bytes = [0; SIGNATURE_BYTES];
+    bytes[..POINT_BYTES].copy_from_slice(&point_to_bytes(r8));
+    bytes[POINT_BYTES..].copy_from_slice(&field::to_bytes(s));
+    bytes
 }
 
 /// What a certifier signs: M = H(d, mpk, dt).

@@ -43,6 +43,8 @@ pub enum FieldHash {
     OwnershipChallenge,
     /// d, the digest of a canonical dataset.
     Dataset,
+    /// What a certifier signs to show that it knows the secret of its key.
+    CertifierPossession,
     /// The nothing-up-my-sleeve points.
     Generator,
 }
@@ -55,6 +57,7 @@ impl FieldHash {
             Self::Scope => "anofel/1/scope",
             Self::OwnershipChallenge => "anofel/1/ownership-challenge",
             Self::Dataset => "anofel/1/dataset",
+            Self::CertifierPossession => "anofel/1/certifier-possession",
             Self::Generator => "anofel/1/generator",
         }
     }

@@ -1,6 +1,7 @@
 //! Rust errors as the exceptions of `anofel.errors`.
 
 use anofel_circuits::Error as CircuitError;
+use anofel_messages::Error as MessageError;
 use anofel_primitives::Error as PrimitiveError;
 use pyo3::prelude::*;
 
@@ -8,6 +9,7 @@ pyo3::import_exception!(anofel.errors, InvalidInput);
 pyo3::import_exception!(anofel.errors, InvalidKeyFile);
 pyo3::import_exception!(anofel.errors, InvalidProof);
 pyo3::import_exception!(anofel.errors, InvalidSignature);
+pyo3::import_exception!(anofel.errors, MalformedMessage);
 pyo3::import_exception!(anofel.errors, UnsatisfiedStatement);
 
 /// An error of any crate below the bridge.
@@ -16,6 +18,8 @@ pub enum Error {
     Primitive(PrimitiveError),
     /// A key, witness or proof that cannot be used.
     Circuit(CircuitError),
+    /// Bytes or values that are not a message.
+    Message(MessageError),
 }
 
 /// What bridge functions return.
@@ -33,6 +37,12 @@ impl From<CircuitError> for Error {
     }
 }
 
+impl From<MessageError> for Error {
+    fn from(error: MessageError) -> Self {
+        Self::Message(error)
+    }
+}
+
 impl From<Error> for PyErr {
     fn from(error: Error) -> Self {
         match error {
@@ -40,6 +50,7 @@ impl From<Error> for PyErr {
                 InvalidSignature::new_err(error.to_string())
             }
             Error::Primitive(error) => InvalidInput::new_err(error.to_string()),
+            Error::Message(error) => MalformedMessage::new_err(error.to_string()),
             Error::Circuit(error) => from_circuit(error),
         }
     }

@@ -8,6 +8,7 @@ mod committee;
 mod count;
 mod error;
 mod keys;
+mod messages;
 mod noise;
 mod primitives;
 mod proofs;
@@ -25,6 +26,8 @@ mod _core {
     use super::count::count;
     #[pymodule_export]
     use super::keys::keys;
+    #[pymodule_export]
+    use super::messages::messages;
     #[pymodule_export]
     use super::noise::noise;
     #[pymodule_export]

@@ -156,6 +156,11 @@ public_value!(
     eddsa::CertifierKey
 );
 public_value!(
+    /// A proof that somebody knows the secret of a certifier's key.
+    Possession,
+    eddsa::Possession
+);
+public_value!(
     /// The root of a tree.
     Root,
     merkle::Root
@@ -316,6 +321,11 @@ impl CertifierSecret {
     fn certify(&self, d: &DatasetDigest, mpk: &MasterPublicKey, dt: &DatasetType) -> Certificate {
         Certificate(self.0.certify(d.0, mpk.0, dt.0))
     }
+
+    /// Show that this secret is known to whoever has an identity on a board.
+    fn prove_possession(&self, genesis: [u8; 32], identity: [u8; 32]) -> Possession {
+        Possession(self.0.prove_possession(genesis, identity))
+    }
 }
 
 #[pymethods]
@@ -330,6 +340,16 @@ impl CertifierKey {
     ) -> Result<()> {
         Ok(self.0.verify(d.0, mpk.0, dt.0, &certificate.0)?)
     }
+
+    /// Check that the holder of an identity on a board knows the secret; raise `InvalidSignature`.
+    fn verify_possession(
+        &self,
+        genesis: [u8; 32],
+        identity: [u8; 32],
+        possession: &Possession,
+    ) -> Result<()> {
+        Ok(self.0.verify_possession(genesis, identity, &possession.0)?)
+    }
 }
 
 /// Keys, commitments, tags and nullifiers.
@@ -339,6 +359,7 @@ pub mod primitives {
     use super::{
         Certificate, CertifierKey, CertifierSecret, Commitment, DatasetDigest, DatasetType, Epoch,
         IterationNullifier, MasterPublicKey, MasterSecret, MessageKey, MessageKeyHash,
-        MessageSecret, RegistrationNullifier, Root, Salt, Scope, Tag, TypeBlinding, TypeCommitment,
+        MessageSecret, Possession, RegistrationNullifier, Root, Salt, Scope, Tag, TypeBlinding,
+        TypeCommitment,
     };
 }

@@ -1,0 +1,51 @@
+//! Records inside other records.
+
+use crate::layout::Layout;
+use crate::layout::Type::{self, *};
+
+/// A chain of X.509 certificates in DER, the holder's own first.
+pub const CHAIN: Type = List(&Bytes { max: 4096 }, 4);
+
+/// A storage holder's word that it keeps a blob until a time.
+pub const RECEIPT: &Layout = &Layout {
+    name: "Receipt",
+    fields: &[("holder", U8), ("expires", U64), ("signature", Signature)],
+};
+
+/// A payload that is kept outside the posting, with the receipts of those who keep it.
+pub const BLOB: &Layout = &Layout {
+    name: "Blob",
+    fields: &[("sha256", Digest), ("length", U64), ("receipts", List(&Record(RECEIPT), 16))],
+};
+
+/// A change of members under the same key: the key and the members who deal.
+pub const HANDOVER: &Layout =
+    &Layout { name: "Handover", fields: &[("key_id", Digest), ("dealers", List(&U8, 16))] };
+
+/// One run of key generation: the scheme, the threshold and the members.
+pub const RUN: &Layout = &Layout {
+    name: "Run",
+    fields: &[
+        ("nonce", Digest),
+        ("scheme", U8),
+        ("threshold", U8),
+        ("members", List(&Digest, 16)),
+        ("handover", Option(&Record(HANDOVER))),
+    ],
+};
+
+/// How a sum becomes the next model.
+pub const RULE: &Layout = &Layout {
+    name: "Rule",
+    fields: &[("kind", U8), ("lr_num", U64), ("lr_den", U64), ("momentum", U16)],
+};
+
+/// What a client sends to one committee of its bundle.
+pub const CONTRIBUTION: &Layout = &Layout {
+    name: "Contribution",
+    fields: &[("envelope", Bytes { max: 256 }), ("payload", Record(BLOB))],
+};
+
+/// A submission that a committee leaves out of the sum, and why.
+pub const EXCLUSION: &Layout =
+    &Layout { name: "Exclusion", fields: &[("nullifier", Field), ("reason", U8)] };

@@ -1,0 +1,165 @@
+//! The kinds of postings and their bodies.
+
+use super::Author::{Chain, Key};
+use super::{Kind, BLOB, CONTRIBUTION, EXCLUSION, RULE, RUN};
+use crate::layout::Layout;
+use crate::layout::Type::{self, *};
+
+/// A certifier offers its signing key (step 1.a).
+pub const CERTIFIER_KEY: &Layout = &Layout {
+    name: "CertifierKey",
+    fields: &[("key", Type::CertifierKey), ("possession", Possession)],
+};
+
+/// A certifier's key is taken back; a new epoch makes every client register again.
+pub const REVOKE_CERTIFIER: &Layout = &Layout {
+    name: "RevokeCertifier",
+    fields: &[("key", Type::CertifierKey), ("new_epoch", Flag)],
+};
+
+/// A client registers (step 1.b).
+pub const REGISTRATION: &Layout = &Layout {
+    name: "Registration",
+    fields: &[
+        ("certifier_root", Field),
+        ("commitment", Field),
+        ("nullifier", Field),
+        ("epoch", U32),
+        ("tag", Field),
+        ("proof", Proof),
+    ],
+};
+
+/// One message of key generation (step 1.c).
+pub const DKG_ROUND: &Layout = &Layout {
+    name: "DkgRound",
+    fields: &[
+        ("run_id", Digest),
+        ("round", U8),
+        ("sender", U8),
+        ("run", Option(&Record(RUN))),
+        ("body", Record(BLOB)),
+    ],
+};
+
+/// A member says which key a run made (step 1.c).
+pub const COMMITTEE_KEY: &Layout = &Layout {
+    name: "CommitteeKey",
+    fields: &[
+        ("run_id", Digest),
+        ("member", U8),
+        ("key_id", Digest),
+        ("shares_id", Digest),
+        ("transcript", Digest),
+        ("key", Record(BLOB)),
+    ],
+};
+
+/// An owner announces a task (step 1.d).
+pub const TASK: &Layout = &Layout {
+    name: "Task",
+    fields: &[
+        ("document", Bytes { max: 65_536 }),
+        ("key_id", Digest),
+        ("length", U32),
+        ("bound", U64),
+        ("max_posts", U32),
+        ("min_clients", U32),
+        ("max_colluders", U32),
+        ("max_releases", U32),
+        ("types", Option(&List(&U32, 64))),
+        ("rule", Record(RULE)),
+        ("early_end", Flag),
+    ],
+};
+
+/// An owner posts the model that opens an iteration (step 1.d).
+pub const MODEL: &Layout = &Layout {
+    name: "Model",
+    fields: &[("task", Digest), ("iteration", U64), ("model", Record(BLOB))],
+};
+
+/// A client submits to its bundle (step 5).
+pub const SUBMISSION: &Layout = &Layout {
+    name: "Submission",
+    fields: &[
+        ("bundle", U64),
+        ("iteration", U64),
+        ("nullifier", Field),
+        ("tag", Field),
+        ("type_commitment", TypeCommitment),
+        ("proof", Proof),
+        ("ballot", Bytes { max: 65_536 }),
+        ("contributions", List(&Record(CONTRIBUTION), 16)),
+    ],
+};
+
+/// A member says which submissions it added and what the encrypted sum is (steps 6 and 7).
+pub const AGGREGATE: &Layout = &Layout {
+    name: "Aggregate",
+    fields: &[
+        ("task", Digest),
+        ("iteration", U64),
+        ("member", U8),
+        ("close_hash", Digest),
+        ("excluded", List(&Record(EXCLUSION), 16_384)),
+        ("set_digest", Digest),
+        ("num_posts", U32),
+        ("sum", Record(BLOB)),
+    ],
+};
+
+/// A member's share of the count (step 8).
+pub const COUNT_SHARE: &Layout = &Layout {
+    name: "CountShare",
+    fields: &[
+        ("task", Digest),
+        ("iteration", U64),
+        ("member", U8),
+        ("agreed", Digest),
+        ("share", Bytes { max: 1024 }),
+    ],
+};
+
+/// A member's share of the sum (step 8).
+pub const SUM_SHARE: &Layout = &Layout {
+    name: "SumShare",
+    fields: &[
+        ("task", Digest),
+        ("iteration", U64),
+        ("member", U8),
+        ("agreed", Digest),
+        ("share", Record(BLOB)),
+    ],
+};
+
+/// An owner ends an iteration early.
+pub const END_ITERATION: &Layout =
+    &Layout { name: "EndIteration", fields: &[("task", Digest), ("iteration", U64)] };
+
+/// An owner ends its task.
+pub const END_TASK: &Layout = &Layout { name: "EndTask", fields: &[("task", Digest)] };
+
+/// How much privacy a task has spent, in millionths of ε, for both relations.
+pub const PRIVACY_LEDGER: &Layout = &Layout {
+    name: "PrivacyLedger",
+    fields: &[("task", Digest), ("releases", U32), ("zero_out", U64), ("replace", U64)],
+};
+
+/// Every kind of posting, by number.
+pub const KINDS: &[Kind] = &[
+    Kind { number: 1, author: Chain, body: CERTIFIER_KEY },
+    Kind { number: 2, author: Chain, body: REVOKE_CERTIFIER },
+    Kind { number: 3, author: Key, body: REGISTRATION },
+    Kind { number: 4, author: Chain, body: DKG_ROUND },
+    Kind { number: 5, author: Chain, body: COMMITTEE_KEY },
+    Kind { number: 6, author: Chain, body: TASK },
+    Kind { number: 7, author: Chain, body: MODEL },
+    Kind { number: 8, author: Key, body: SUBMISSION },
+    Kind { number: 9, author: Chain, body: AGGREGATE },
+    Kind { number: 10, author: Chain, body: COUNT_SHARE },
+    Kind { number: 11, author: Chain, body: SUM_SHARE },
+    Kind { number: 12, author: Chain, body: END_ITERATION },
+    Kind { number: 13, author: Chain, body: END_TASK },
+    Kind { number: 14, author: Chain, body: PRIVACY_LEDGER },
+];

@@ -1,0 +1,67 @@
+"""The messages of the board: typed views over bytes that the core reads and writes.
+
+    posting = make_posting(EndTask(task=task), ChainAuthor(chain), genesis.hash, sign)
+    assert Posting.from_bytes(posting.data) == posting
+
+Every class here stands for one layout of ``docs/messages.md`` and has its name and fields. Some
+share their name with a value of ``anofel.primitives``; write ``messages.CertifierKey``.
+"""
+
+from anofel.messages.aggregation import Aggregate, CountShare, Exclusion, SumShare
+from anofel.messages.blobs import Blob, Receipt, receipt_bytes
+from anofel.messages.blocks import Block, Header, Vote
+from anofel.messages.certifiers import CertifierKey, RevokeCertifier
+from anofel.messages.clients import Contribution, Registration, Submission
+from anofel.messages.committees import CommitteeKey, DkgRound, Handover, Run
+from anofel.messages.genesis import Class, Genesis, Limits, Validator
+from anofel.messages.postings import (
+    Author,
+    Body,
+    ChainAuthor,
+    KeyAuthor,
+    Posting,
+    make_posting,
+    task_id,
+)
+from anofel.messages.tasks import EndIteration, EndTask, Model, PrivacyLedger, Rule, Task
+from anofel.messages.view import View
+
+__all__ = [
+    "Aggregate",
+    "Author",
+    "Blob",
+    "Block",
+    "Body",
+    "CertifierKey",
+    "ChainAuthor",
+    "Class",
+    "CommitteeKey",
+    "Contribution",
+    "CountShare",
+    "DkgRound",
+    "EndIteration",
+    "EndTask",
+    "Exclusion",
+    "Genesis",
+    "Handover",
+    "Header",
+    "KeyAuthor",
+    "Limits",
+    "Model",
+    "Posting",
+    "PrivacyLedger",
+    "Receipt",
+    "Registration",
+    "RevokeCertifier",
+    "Rule",
+    "Run",
+    "Submission",
+    "SumShare",
+    "Task",
+    "Validator",
+    "View",
+    "Vote",
+    "make_posting",
+    "receipt_bytes",
+    "task_id",
+]

@@ -1,0 +1,70 @@
+"""What a board starts from (step 0)."""
+
+import hashlib
+from dataclasses import dataclass
+
+from anofel.messages.view import View
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Validator(View):
+    """Who may sign headers, and with what weight."""
+
+    key: bytes
+    power: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Class(View):
+    """A size class of tasks with its limits and deadlines."""
+
+    max_length: int
+    max_posts: int
+    post_from: int
+    train: int
+    aggregate: int
+    count: int
+    sum: int
+    model: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits(View):
+    """The limits of a board."""
+
+    root_window: int
+    max_postings: int
+    max_block_bytes: int
+    grace: int
+    max_runs: int
+    max_tasks: int
+    max_key_bytes: int
+    max_model_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Genesis(View):
+    """What a board starts from. Its hash is the board's name in everything that is signed."""
+
+    version: int
+    name: str
+    nonce: bytes
+    time: int
+    rules: int
+    interval_ms: int
+    roots: tuple[bytes, ...]
+    registration_key: bytes
+    submission_key: bytes
+    validators: tuple[Validator, ...]
+    holders: tuple[tuple[bytes, ...], ...]
+    quorum: int
+    bundle_size: int
+    bundle_wait: int
+    classes: tuple[Class, ...]
+    limits: Limits
+    insecure: str
+
+    @property
+    def hash(self) -> bytes:
+        """The board's name."""
+        return hashlib.sha256(b"anofel/1/genesis" + self.to_bytes()).digest()

@@ -1,0 +1,122 @@
+"""Postings: a body, its author and the author's signature."""
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Self, get_args
+
+from anofel._core import messages as core
+from anofel.errors import InvalidInput, MalformedMessage
+from anofel.messages.aggregation import Aggregate, CountShare, SumShare
+from anofel.messages.certifiers import CertifierKey, RevokeCertifier
+from anofel.messages.clients import Registration, Submission
+from anofel.messages.committees import CommitteeKey, DkgRound
+from anofel.messages.signing import on_board
+from anofel.messages.tasks import EndIteration, EndTask, Model, PrivacyLedger, Task
+
+Body = (
+    CertifierKey
+    | RevokeCertifier
+    | Registration
+    | DkgRound
+    | CommitteeKey
+    | Task
+    | Model
+    | Submission
+    | Aggregate
+    | CountShare
+    | SumShare
+    | EndIteration
+    | EndTask
+    | PrivacyLedger
+)
+"""What can be posted."""
+
+_NUMBERS = {name: number for number, name, _ in core.kinds()}
+_BODIES: dict[int, type[Body]] = {_NUMBERS[body.__name__]: body for body in get_args(Body)}
+_SIGNATURE_BYTES = 64
+
+
+@dataclass(frozen=True, slots=True)
+class ChainAuthor:
+    """A role-holder: X.509 certificates in DER, its own first."""
+
+    chain: tuple[bytes, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class KeyAuthor:
+    """A client: the Ed25519 key of this one posting."""
+
+    message_key: bytes
+
+
+Author = ChainAuthor | KeyAuthor
+"""Who posts."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Posting:
+    """A well-formed posting. Whether its signature is valid is for the board to check."""
+
+    kind: int
+    author: Author
+    body: Body
+    signature: bytes
+    data: bytes = field(repr=False)
+    """The exact bytes of the whole posting."""
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Self:
+        """Read a whole posting. Raises ``MalformedMessage`` for anything else."""
+        kind, author, values, signature, _ = core.decode_posting(data)
+        return cls(
+            kind=kind,
+            author=KeyAuthor(author) if isinstance(author, bytes) else ChainAuthor(author),
+            body=_BODIES[kind].from_values(values),
+            signature=signature,
+            data=data,
+        )
+
+    @property
+    def id(self) -> bytes:
+        """The posting's name, for inclusion and caches."""
+        return hashlib.sha256(b"anofel/1/posting-id" + self.data).digest()
+
+    @property
+    def content(self) -> bytes:
+        """All bytes before the signature."""
+        return self.data[:-_SIGNATURE_BYTES]
+
+    def signed_bytes(self, genesis: bytes) -> bytes:
+        """What the author signs, for one board."""
+        return _signed_bytes(genesis, self.content)
+
+
+def make_posting(body: Body, author: Author, genesis: bytes, sign: Callable[[bytes], bytes]) -> Posting:
+    """Encode a body, have it signed for one board, and put the parts together.
+
+    Raises ``MalformedMessage`` if the body or the author does not fit its layout.
+    """
+    kind = _NUMBERS.get(type(body).__name__)
+    if kind is None:
+        raise InvalidInput(f"a {type(body).__name__} cannot be posted")
+    named = author.message_key if isinstance(author, KeyAuthor) else author.chain
+    content = core.encode_posting(kind, named, body.values())
+    signature = sign(_signed_bytes(genesis, content))
+    if len(signature) != _SIGNATURE_BYTES:
+        raise MalformedMessage(
+            f"{type(body).__name__}.signature: {len(signature)} bytes instead of {_SIGNATURE_BYTES}"
+        )
+    return Posting.from_bytes(content + signature)
+
+
+def task_id(genesis: bytes, posting: Posting) -> bytes:
+    """The name of a task: a hash of the posting that announces it, without the signature."""
+    if not isinstance(posting.body, Task):
+        raise InvalidInput(f"a posting of kind {posting.kind} announces no task")
+    return hashlib.sha256(on_board(b"anofel/1/task", genesis, posting.content)).digest()
+
+
+def _signed_bytes(genesis: bytes, content: bytes) -> bytes:
+    return on_board(b"anofel/1/posting", genesis, content)
