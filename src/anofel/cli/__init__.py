@@ -7,7 +7,7 @@ import sys
 
 import typer
 
-from anofel.cli import setup, study
+from anofel.cli import ca, setup, study
 from anofel.cli.privacy import privacy
 from anofel.errors import AnofelError
 
@@ -17,6 +17,7 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
+app.add_typer(ca.app, name="ca")
 app.add_typer(setup.app, name="setup")
 app.add_typer(study.app, name="study")
 app.command()(privacy)

@@ -39,3 +39,12 @@ def warn_insecure(what: str) -> None:
     _stderr.print(
         f"Warning: {what}. Never use these keys for real data.", style="bold yellow", highlight=False
     )
+
+
+def warn_test_authority() -> None:
+    """Say that a certificate of the test authority vouches for nobody."""
+    _stderr.print(
+        "Warning: this is a TEST certificate authority; it checks nobody's identity.",
+        style="bold yellow",
+        highlight=False,
+    )

@@ -1,0 +1,98 @@
+"""New directories of small files: whole or not at all, never over something that is there."""
+
+import os
+import secrets
+import shutil
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from anofel.errors import InvalidInput
+
+
+class FileExists(InvalidInput):
+    """Something is at the path already, and nothing is overwritten."""
+
+    code = "file-exists"
+
+
+@dataclass(frozen=True)
+class Secret:
+    """Contents that only the owner of the file may read."""
+
+    data: bytes
+
+    def __repr__(self) -> str:
+        return "Secret(<redacted>)"
+
+
+def write_new_directory(path: Path, files: Mapping[str, bytes | Secret]) -> None:
+    """Write all files into a new directory that appears at once. Raises FileExists, InvalidInput."""
+    _refuse_existing(path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        partial = Path(tempfile.mkdtemp(prefix=f".{path.name}-", dir=path.parent))
+        try:
+            for name, content in files.items():
+                _write(partial / name, content)
+            partial.chmod(0o755)
+            _sync(partial)
+            partial.rename(path)
+        finally:
+            shutil.rmtree(partial, ignore_errors=True)
+        _sync(path.parent)
+    except OSError as error:
+        raise InvalidInput(f"{path} cannot be made: {error.strerror or error}.") from error
+
+
+def write_new_file(path: Path, content: bytes | Secret) -> None:
+    """Write one file that appears whole. Raises FileExists, InvalidInput."""
+    _refuse_existing(path)
+    partial = path.with_name(f".{path.name}-{secrets.token_hex(8)}")
+    try:
+        try:
+            _write(partial, content)
+            os.link(partial, path)  # unlike a rename, it never replaces what appeared meanwhile
+        finally:
+            partial.unlink(missing_ok=True)
+        _sync(path.parent)
+    except FileExistsError:
+        _refuse_existing(path)
+        raise
+    except OSError as error:
+        raise InvalidInput(f"{path} cannot be written: {error.strerror or error}.") from error
+
+
+def _refuse_existing(path: Path) -> None:
+    if path.exists() or path.is_symlink():
+        raise FileExists(f"{path} exists already; it is not overwritten.")
+
+
+def _write(path: Path, content: bytes | Secret) -> None:
+    data, mode = (content.data, 0o600) if isinstance(content, Secret) else (content, 0o644)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(descriptor)
+
+
+def _sync(directory: Path) -> None:
+    descriptor = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def read_small_file(path: Path, max_bytes: int = 1 << 20) -> bytes:
+    """Read a file whose size is bounded. Raises InvalidInput."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(max_bytes + 1)
+    except OSError as error:
+        raise InvalidInput(f"{path} cannot be read: {error.strerror or error}.") from error
+    if len(data) > max_bytes:
+        raise InvalidInput(f"{path} is larger than {max_bytes} bytes.")
+    return data
