@@ -77,18 +77,31 @@ class Chain:
         return result
 
     def offer_many(self, offered: Sequence[bytes]) -> list[Posting | Rejected]:
-        """Admit postings in their order; their proofs are verified together."""
-        results: list[Posting | Rejected | None] = [None] * len(offered)
-        candidates: list[tuple[int, Candidate]] = []
-        for index, data in enumerate(offered):
-            try:
-                candidates.append((index, self._candidate(data)))
-            except Rejected as rejected:
-                results[index] = rejected
-        verdicts = self.verifier.confirm(self.state, [candidate for _, candidate in candidates])
-        for (index, candidate), verdict in zip(candidates, verdicts, strict=True):
-            results[index] = verdict or self._admit(candidate)
-        return [result for result in results if result is not None]
+        """Admit postings in their order, exactly as one by one; proofs are verified together.
+
+        A posting that builds on an earlier one of the list is not yet a candidate when the batch is
+        verified; it is verified alone when its turn comes.
+        """
+        candidates = [self._try(data) for data in offered]
+        early = [candidate for candidate in candidates if candidate is not None]
+        self.verifier.confirm(self.state, early)
+        return [self._turn(data, candidate) for data, candidate in zip(offered, candidates, strict=True)]
+
+    def _try(self, data: bytes) -> Candidate | None:
+        try:
+            return self._candidate(data)
+        except Rejected:
+            return None
+
+    def _turn(self, data: bytes, candidate: Candidate | None) -> Posting | Rejected:
+        """Admit a posting now: the state may have changed since it became a candidate."""
+        try:
+            if candidate is None:
+                candidate = self._candidate(data)
+            self._admit(candidate)
+        except Rejected as rejected:
+            return rejected
+        return candidate.posting
 
     def _candidate(self, data: bytes) -> Candidate:
         posting = self.verifier.open_posting(data)
@@ -102,23 +115,17 @@ class Chain:
         require(state.num_postings < limits.max_postings, BLOCK_FULL)
         require(state.num_bytes + len(posting.data) <= limits.max_block_bytes, BLOCK_FULL)
 
-    def _admit(self, candidate: Candidate) -> Posting | Rejected:
-        """Check again, since earlier postings of the batch changed the state; then apply."""
+    def _admit(self, candidate: Candidate) -> None:
         posting, handler = candidate.posting, handler_of(candidate.posting.body)
-        try:
-            self._check_room(posting)
-            claim = handler.check(self.state, posting.body, candidate.author)
-        except Rejected as rejected:
-            return rejected
-        if claim.context != candidate.claim.context:
-            verdict = self.verifier.confirm(self.state, [Candidate(posting, candidate.author, claim)])[0]
-            if verdict is not None:
-                return verdict
+        self._check_room(posting)
+        claim = handler.check(self.state, posting.body, candidate.author)
+        verdict = self.verifier.confirm(self.state, [Candidate(posting, candidate.author, claim)])[0]
+        if verdict is not None:
+            raise verdict
         handler.apply(self.state, posting.body, candidate.author, posting.id)
         self.state.num_postings += 1
         self.state.num_bytes += len(posting.data)
         self._ids.append(posting.id)
-        return posting
 
     def seal(self) -> Header:
         """End the block and return its header."""

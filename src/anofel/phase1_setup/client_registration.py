@@ -6,6 +6,8 @@ not registered in this epoch before. Nothing else.
 
 from dataclasses import dataclass
 
+from anofel.errors import InvalidInput
+from anofel.messages import KeyAuthor, Posting, Registration, make_posting
 from anofel.phase1_setup.certification import Credential
 from anofel.primitives import (
     CertifierTree,
@@ -91,3 +93,21 @@ def register(
         message_key=message_key,
         proof=prover.prove(statement, witness),
     )
+
+
+def post_registration(
+    content: RegistrationContent, message_secret: MessageSecret, *, genesis: bytes, epoch: int
+) -> Posting:
+    """Sign a registration for a board; ``epoch`` is the number behind the content's epoch."""
+    if content.epoch != Epoch(genesis, epoch):
+        raise InvalidInput("The registration was made for another board or epoch.")
+    body = Registration(
+        certifier_root=content.certifier_root.to_bytes(),
+        commitment=content.commitment.to_bytes(),
+        nullifier=content.nullifier.to_bytes(),
+        epoch=epoch,
+        tag=content.tag.to_bytes(),
+        proof=content.proof.to_bytes(),
+    )
+    author = KeyAuthor(content.message_key.to_bytes())
+    return make_posting(body, author, genesis, message_secret.sign)

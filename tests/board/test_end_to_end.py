@@ -1,0 +1,56 @@
+"""One bundle of two tasks from genesis to the second model, in one process, with real cryptography."""
+
+import numpy as np
+
+from anofel.board.chain import Chain
+from anofel.board.state import Phase, Progress, State
+from anofel.board.verification import Verifier
+from anofel.keys import KeyDirectory
+from anofel.learning.build import rule_of
+from tests.board.world import World, a_vector
+
+
+def test_two_tasks_run_from_genesis_to_the_second_model(keys: KeyDirectory) -> None:
+    world = World(keys)
+    world.set_up(num_clients=6)
+    board, owners = world.board, world.owners
+    first_models = [owner.model for owner in owners]
+
+    # Step 5: three clients train the first task, two the second, one posts a cover.
+    targets = [0, 0, 0, 1, 1, None]
+    updates: list[list[np.ndarray]] = [[], []]
+    for number, (client, target) in enumerate(zip(world.clients, targets, strict=True)):
+        update = None
+        if target is not None:
+            update = a_vector(owners[target].task, number)
+            updates[target].append(update)
+        board.post(world.submission(client, target, update))
+    world.blocks_until(Phase.CLOSED)
+    world.run_phase3()
+
+    assert world.bundle().phase is Phase.WAITING
+    for owner, real in zip(owners, updates, strict=True):
+        position = world.position(owner)
+        assert position.progress is Progress.SUMMED
+        assert position.count == len(real)
+        assert world.task_state(owner).releases == 1
+        plain = rule_of(owner.task).apply(
+            first_models[owners.index(owner)], np.asarray(sum(real), dtype=np.int64), len(real)
+        )
+        assert world.recover(owner).to_bytes() == plain.to_bytes()
+        world.post_model(owner)
+    board.next_block()
+    assert world.bundle().phase is Phase.OPEN
+    assert world.bundle().iterations == 2
+
+    # Anyone who follows the blocks arrives at the same state.
+    verifier = Verifier(
+        world.genesis.hash,
+        keys.registration_verifier(threads=1),
+        keys.submission_verifier(threads=1),
+        board.attachments,
+    )
+    follower = Chain(State.at_genesis(world.genesis), verifier)
+    for block in board.blocks:
+        follower.follow(block)
+    assert follower.state.tip == board.blocks[-1].header.hash(world.genesis.hash)

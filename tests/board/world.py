@@ -1,0 +1,409 @@
+"""A board with everybody on it, for tests: certifiers, two committees, two owners, clients.
+
+All cryptography is the real one. Every role does what its step says; nothing looks inside another.
+"""
+
+import secrets
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from anofel.board.local import LocalBoard
+from anofel.board.rules.common import scheme_name
+from anofel.board.state import Bundle, Phase, Position, TaskState
+from anofel.certificates import Purpose, RoleKey, verify_chain
+from anofel.committee import schemes
+from anofel.committee.interface import (
+    CommitteeKey,
+    GeneratedKey,
+    Int64Vector,
+    RoundMessage,
+    RoundResult,
+    Scheme,
+    SecretKeyShare,
+)
+from anofel.keys import KeyDirectory
+from anofel.learning.build import rule_of, trainer_of
+from anofel.learning.certified import dataset_digest
+from anofel.learning.integer_model import IntegerModel
+from anofel.messages import Class, Genesis, Limits, Posting, Run, Validator
+from anofel.phase1_setup.certification import Credential
+from anofel.phase1_setup.certifier_keys import offer_key
+from anofel.phase1_setup.client_registration import post_registration, register
+from anofel.phase1_setup.committee_keys import generation_run, post_key, post_round
+from anofel.phase2_training.announce_task import announce, post_model
+from anofel.phase2_training.submit_update import (
+    SealedSubmission,
+    post_submission,
+    prepare_submission,
+    seal_submission,
+)
+from anofel.phase3_access.homomorphic_sum import collect, post_aggregate
+from anofel.phase3_access.partial_decryption import post_sum_share, share_of_count, share_of_sum
+from anofel.phase3_access.recover_model import next_model
+from anofel.primitives import CertifierSecret, DatasetType, Epoch, MasterSecret, MessageSecret, Salt
+from anofel.task import Task
+from anofel.testing_ca import TestAuthority
+from tests.patients import make_dataset, make_task
+
+TIME = 1_800_000_000
+DAY = 86_400
+MAX_POSTS = 8
+CLASS = Class(
+    max_length=1000, max_posts=MAX_POSTS, post_from=0, train=4, aggregate=3, count=3, sum=3, model=3
+)
+LIMITS = Limits(
+    root_window=4,
+    max_postings=1000,
+    max_block_bytes=4 << 20,
+    grace=2,
+    max_runs=2,
+    max_tasks=2,
+    max_key_bytes=4 << 20,
+    max_model_bytes=4 << 20,
+)
+
+
+class Authority:
+    """The certificate authority of a test."""
+
+    def __init__(self) -> None:
+        self._ca = TestAuthority.create(not_before=TIME - DAY, not_after=TIME + 1000 * DAY)
+
+    @property
+    def root(self) -> bytes:
+        return self._ca.root
+
+    def issue(self, purpose: Purpose, name: str) -> RoleKey:
+        return self._ca.issue(purpose, name, not_before=TIME - DAY, not_after=TIME + 900 * DAY)
+
+
+def subject(role: RoleKey, purpose: Purpose, root: bytes) -> bytes:
+    return verify_chain(role.chain, [root], purpose, TIME).subject
+
+
+def make_genesis(
+    authority: Authority, keys: KeyDirectory, storage: RoleKey, validator: MessageSecret, **changes: object
+) -> Genesis:
+    values: dict[str, object] = {
+        "version": 1,
+        "name": "test",
+        "nonce": secrets.token_bytes(32),
+        "time": TIME,
+        "rules": 1,
+        "interval_ms": 1000,
+        "roots": (authority.root,),
+        "registration_key": keys.verification["registration"].key_id,
+        "submission_key": keys.verification["submission"].key_id,
+        "validators": (Validator(key=validator.public_key().to_bytes(), power=1),),
+        "holders": (storage.chain,),
+        "quorum": 1,
+        "bundle_size": 2,
+        "bundle_wait": 10,
+        "classes": (CLASS,),
+        "limits": LIMITS,
+        "insecure": "",
+    }
+    return Genesis(**(values | changes))  # type: ignore[arg-type]
+
+
+@dataclass
+class Member:
+    """An aggregator."""
+
+    role: RoleKey
+    subject: bytes
+    number: int
+    share: SecretKeyShare | None = None
+
+
+@dataclass
+class CommitteeOfTest:
+    """A committee whose members are all here; each uses only its own share."""
+
+    scheme: Scheme
+    members: list[Member]
+    threshold: int
+    key: CommitteeKey | None = None
+
+
+@dataclass
+class Owner:
+    """A model owner with its task."""
+
+    role: RoleKey
+    task: Task
+    task_id: bytes = b""
+    model: IntegerModel | None = None
+
+
+@dataclass
+class ClientOfTest:
+    """A certified client."""
+
+    credential: Credential
+    salt: Salt = field(default_factory=Salt.generate)
+
+
+class World:
+    """Everybody on one board."""
+
+    def __init__(self, keys: KeyDirectory, **changes: object) -> None:
+        self.keys = keys
+        self.authority = Authority()
+        self.storage = self.authority.issue(Purpose.STORAGE, "Storage")
+        self.validator = MessageSecret.generate()
+        self.genesis = make_genesis(self.authority, keys, self.storage, self.validator, **changes)
+        self.board = LocalBoard(
+            self.genesis,
+            validator=self.validator,
+            storage=self.storage,
+            registration=keys.registration_verifier(threads=1),
+            submission=keys.submission_verifier(threads=1),
+        )
+        self.certifier_secret = CertifierSecret.generate()
+        self.certifier = self.authority.issue(Purpose.CERTIFIER, "Clinic")
+        self.operator = self.authority.issue(Purpose.OPERATOR, "Operator")
+        self.committees: list[CommitteeOfTest] = []
+        self.owners: list[Owner] = []
+        self.clients: list[ClientOfTest] = []
+
+    # Phase 1
+
+    def offer_certifier_key(self) -> Posting:
+        holder = verify_chain(self.certifier.chain, [self.authority.root], Purpose.CERTIFIER, TIME)
+        body = offer_key(self.certifier_secret, holder=holder, genesis=self.board.genesis_hash)
+        return self.board.post_as(self.certifier, body)
+
+    def certify(self, dataset_type: int = 7, seed: int = 0) -> ClientOfTest:
+        rows = make_dataset(30, seed=seed)
+        d, msk, dt = dataset_digest(rows), MasterSecret.generate(), DatasetType(dataset_type)
+        certificate = self.certifier_secret.certify(d, msk.public_key(), dt)
+        return ClientOfTest(Credential(msk, d, dt, self.certifier_secret.public_key(), certificate))
+
+    def registration(self, client: ClientOfTest, *, message_secret: MessageSecret | None = None) -> Posting:
+        state, secret = self.board.state, message_secret or MessageSecret.generate()
+        content = register(
+            client.credential,
+            salt=client.salt,
+            message_secret=secret,
+            certifiers=state.certifier_tree,
+            epoch=Epoch(self.board.genesis_hash, state.epoch),
+            prover=self.registration_prover,
+        )
+        return post_registration(content, secret, genesis=self.board.genesis_hash, epoch=state.epoch)
+
+    @property
+    def registration_prover(self):  # type: ignore[no-untyped-def]
+        if not hasattr(self, "_registration_prover"):
+            self._registration_prover = self.keys.registration_prover(threads=1)
+        return self._registration_prover
+
+    @property
+    def submission_prover(self):  # type: ignore[no-untyped-def]
+        if not hasattr(self, "_submission_prover"):
+            self._submission_prover = self.keys.submission_prover(threads=1)
+        return self._submission_prover
+
+    def add_clients(self, number: int) -> None:
+        for seed in range(number):
+            client = self.certify(seed=len(self.clients))
+            self.board.post(self.registration(client))
+            self.clients.append(client)
+
+    def make_members(self, num_members: int, name: str = "Aggregator") -> list[Member]:
+        members = []
+        for number in range(1, num_members + 1):
+            role = self.authority.issue(Purpose.AGGREGATOR, f"{name} {number}")
+            members.append(Member(role, subject(role, Purpose.AGGREGATOR, self.authority.root), number))
+        return members
+
+    def make_run(self, members: Iterable[Member], threshold: int, scheme: int = 0) -> Run:
+        return Run(
+            nonce=secrets.token_bytes(32),
+            scheme=scheme,
+            threshold=threshold,
+            members=tuple(member.subject for member in members),
+            handover=None,
+        )
+
+    def establish(self, num_members: int = 3, threshold: int = 2, scheme: int = 0) -> CommitteeOfTest:
+        """Key generation over the board, round by round."""
+        members = self.make_members(num_members)
+        made = CommitteeOfTest(schemes.by_name(scheme_name(scheme)), members, threshold)
+        run, genesis = self.make_run(members, threshold, scheme), self.board.genesis_hash
+        generation = made.scheme.key_generation()
+        results = [generation.begin(generation_run(run, genesis), member.number) for member in members]
+        while isinstance(results[0], RoundResult):
+            for member, result in zip(members, results, strict=True):
+                blob = self.board.store(result.message.body)
+                self.board.post_as(member.role, post_round(run, result.message, blob))
+            posted = self.board.state.runs[run.run_id(genesis)].posted[results[0].message.round]
+            messages = [
+                RoundMessage(
+                    run_id=run.run_id(genesis),
+                    round=results[0].message.round,
+                    sender=sender,
+                    body=self.board.attachments.read(name),
+                )
+                for sender, name in sorted(posted.items())
+            ]
+            results = [generation.advance(result.state, messages) for result in results]
+        for member, end in zip(members, results, strict=True):
+            assert isinstance(end, GeneratedKey)
+            member.share, made.key = end.share, end.key
+            blob = self.board.store(end.key.to_bytes())
+            body = post_key(run, member.number, end.key, end.transcript, blob, genesis=genesis)
+            self.board.post_as(member.role, body)
+        self.committees.append(made)
+        return made
+
+    # Phase 2
+
+    def announce(self, committee: CommitteeOfTest, task: Task, *, early_end: bool = False) -> Owner:
+        role = self.authority.issue(Purpose.OWNER, f"Owner {len(self.owners)}")
+        owner = Owner(role, task)
+        assert committee.key is not None
+        before = set(self.board.state.tasks)
+        self.board.post_as(role, announce(task, key_id=committee.key.key_id, early_end=early_end))
+        (owner.task_id,) = set(self.board.state.tasks) - before
+        self.owners.append(owner)
+        return owner
+
+    def bundle(self, number: int = 0) -> Bundle:
+        return self.board.state.bundles[number]
+
+    def task_state(self, owner: Owner) -> TaskState:
+        return self.board.state.tasks[owner.task_id]
+
+    def position(self, owner: Owner) -> Position:
+        task = self.task_state(owner)
+        current = self.bundle(task.bundle or 0).current
+        assert current is not None
+        return current.positions[task.position]
+
+    def post_first_model(self, owner: Owner) -> Posting:
+        trainer, rule = trainer_of(owner.task), rule_of(owner.task)
+        owner.model = rule.initial(trainer.initial(), owner.task.model.scale_bits)
+        return self.post_model(owner)
+
+    def post_model(self, owner: Owner) -> Posting:
+        assert owner.model is not None
+        iteration = self.bundle(self.task_state(owner).bundle or 0).iterations + 1
+        blob = self.board.store(owner.model.to_bytes())
+        return self.board.post_as(owner.role, post_model(owner.task_id, iteration, blob))
+
+    def sealed(
+        self, client: ClientOfTest, target: int | None, update: Int64Vector | None, bundle: int = 0
+    ) -> SealedSubmission:
+        prepared = prepare_submission(
+            self.board.state,
+            self.bundle(bundle),
+            client.credential,
+            salt=client.salt,
+            target=target,
+            prover=self.submission_prover,
+            key_of=self.board.chain.verifier.shares.key_of,
+        )
+        return seal_submission(prepared, update)
+
+    def submission(
+        self, client: ClientOfTest, target: int | None, update: Int64Vector | None, bundle: int = 0
+    ) -> Posting:
+        sealed = self.sealed(client, target, update, bundle)
+        blobs = [self.board.store(payload) for payload in sealed.payloads]
+        return post_submission(sealed, blobs, genesis=self.board.genesis_hash)
+
+    # Phase 3
+
+    def aggregate(self, owner: Owner, committee: CommitteeOfTest, member: Member) -> Posting:
+        task = self.task_state(owner)
+        bundle = self.bundle(task.bundle or 0)
+        assert committee.key is not None
+        collected = collect(
+            self.board.state, bundle, task, committee.scheme, committee.key, self.board.attachments.read
+        )
+        blob = self.board.store(collected.total.to_bytes())
+        body = post_aggregate(owner.task_id, bundle, member.number, collected, blob)
+        return self.board.post_as(member.role, body)
+
+    def count_share(self, owner: Owner, committee: CommitteeOfTest, member: Member) -> Posting:
+        task = self.task_state(owner)
+        assert committee.key is not None
+        assert member.share is not None
+        body = share_of_count(
+            self.board.state, self.bundle(task.bundle or 0), task, committee.key, member.share
+        )
+        return self.board.post_as(member.role, body)
+
+    def sum_share(self, owner: Owner, committee: CommitteeOfTest, member: Member) -> Posting:
+        task, state = self.task_state(owner), self.board.state
+        bundle, desk = self.bundle(task.bundle or 0), self.board.chain.verifier.shares
+        assert committee.key is not None
+        assert member.share is not None
+        share = share_of_sum(state, bundle, task, desk, committee.scheme, committee.key, member.share)
+        blob = self.board.store(share)
+        return self.board.post_as(member.role, post_sum_share(state, bundle, task, member.number, blob))
+
+    def recover(self, owner: Owner) -> IntegerModel:
+        task = self.task_state(owner)
+        bundle = self.bundle(task.bundle or 0)
+        assert owner.model is not None
+        owner.model = next_model(
+            self.board.state,
+            bundle,
+            self.position(owner),
+            self.board.chain.verifier.shares,
+            owner.model,
+            rule_of(owner.task),
+        )
+        return owner.model
+
+    # Whole stretches
+
+    def set_up(self, num_clients: int = 5, **task_changes: dict[str, object]) -> None:
+        """Certifier, two committees, two tasks, clients; ends when the first iteration is open."""
+        self.offer_certifier_key()
+        for _ in range(2):
+            self.establish()
+        self.board.next_block()
+        for number, committee in enumerate(self.committees):
+            self.announce(committee, a_task(f"study {number}", **task_changes))
+        self.add_clients(num_clients)
+        self.board.next_block()
+        for owner in self.owners:
+            self.post_first_model(owner)
+        self.board.next_block()
+        assert self.bundle().phase is Phase.OPEN
+
+    def blocks_until(self, phase: Phase, bundle: int = 0) -> None:
+        for _ in range(50):
+            if self.bundle(bundle).phase is phase:
+                return
+            self.board.next_block()
+        raise AssertionError(f"The bundle never reached {phase}.")
+
+    def run_phase3(self, owners: Iterable[Owner] | None = None) -> None:
+        """Aggregates, counts and sums of every committee, each in its block."""
+        chosen = list(owners if owners is not None else self.owners)
+        for step in (self.aggregate, self.count_share, self.sum_share):
+            for owner in chosen:
+                committee = self.committees[self.owners.index(owner)]
+                if not self.position(owner).progress.is_outcome:
+                    for member in committee.members[: committee.threshold]:
+                        step(owner, committee, member)
+            self.board.next_block()
+
+
+def a_task(name: str = "test", **sections: dict[str, object]) -> Task:
+    privacy = {"min_clients": 2, "max_colluders": 0, "max_posts": MAX_POSTS, "max_releases": 3}
+    changes: dict[str, dict[str, object]] = {"task": {"name": name}, "privacy": privacy}
+    for section, values in sections.items():
+        changes[section] = changes.get(section, {}) | values
+    return make_task(**changes)
+
+
+def a_vector(task: Task, seed: int) -> Int64Vector:
+    generator = np.random.default_rng(seed)
+    return generator.integers(-1000, 1000, task.model.parameters, dtype=np.int64)
