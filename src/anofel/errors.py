@@ -21,7 +21,7 @@ from typing import ClassVar
 class AnofelError(Exception):
     """The root of all errors raised on purpose. The message is one sentence a user can act on."""
 
-    code: ClassVar[str] = "error"
+    code: str = "error"
     """A stable name for scripts; it never changes once published."""
 
     exit_code: ClassVar[int] = 1

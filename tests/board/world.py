@@ -207,7 +207,7 @@ class World:
         return self._submission_prover
 
     def add_clients(self, number: int) -> None:
-        for seed in range(number):
+        for _ in range(number):
             client = self.certify(seed=len(self.clients))
             self.board.post(self.registration(client))
             self.clients.append(client)

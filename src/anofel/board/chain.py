@@ -51,7 +51,7 @@ class Chain:
     def __init__(self, state: State, verifier: Verifier) -> None:
         if state.genesis.rules != RULE_VERSION:
             raise InvalidInput(
-                f"The board follows rules of version {state.genesis.rules}; this program knows {RULE_VERSION}."
+                f"The board follows rules {state.genesis.rules}; this program knows rules {RULE_VERSION}."
             )
         self.state = state
         self.verifier = verifier
@@ -196,9 +196,7 @@ def verify_commit(genesis: Genesis, header: Header, commit: Sequence[Vote]) -> N
         try:
             MessageKey.from_bytes(validator.key).verify(signed, vote.signature)
         except InvalidSignature:
-            raise InvalidBlock(
-                height, f"the signature of validator {vote.validator} is not valid."
-            ) from None
+            raise InvalidBlock(height, f"the signature of validator {vote.validator} is not valid.") from None
         power += validator.power
     total = sum(validator.power for validator in genesis.validators)
     if 3 * power <= 2 * total:
@@ -206,6 +204,16 @@ def verify_commit(genesis: Genesis, header: Header, commit: Sequence[Vote]) -> N
 
 
 def _first_difference(ours: Header, theirs: Header) -> str:
-    names = ("postings", "certifiers", "clients", "nullifiers", "committees", "tasks", "bundles", "epoch", "rules")
+    names = (
+        "postings",
+        "certifiers",
+        "clients",
+        "nullifiers",
+        "committees",
+        "tasks",
+        "bundles",
+        "epoch",
+        "rules",
+    )
     differing = [name for name in names if getattr(ours, name) != getattr(theirs, name)]
     return {"postings": "root of postings"}.get(differing[0], f"root of {differing[0]}")

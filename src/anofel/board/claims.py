@@ -137,4 +137,3 @@ class Claim:
     proof: Proof | None = None
     context: bytes = b""
     """What the verdict depends on beside the posting itself."""
-

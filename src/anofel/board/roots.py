@@ -57,7 +57,8 @@ def _shares(shares: CommitteeShares | None) -> Iterator[Part]:
     if shares is None:
         yield None
     else:
-        yield from (shares.run_id, shares.shares_id, shares.threshold, shares.share_epoch, *shares.members)
+        yield from (shares.run_id, shares.shares_id, shares.threshold, shares.share_epoch)
+        yield from shares.members
 
 
 def _committee(committee: Committee) -> Iterator[Part]:
@@ -91,5 +92,6 @@ def _iteration(iteration: Iteration) -> Iterator[Part]:
 
 def _bundle(bundle: Bundle) -> Iterator[Part]:
     yield from (bundle.number, bundle.size_class, int(bundle.early_end), bundle.phase.value)
-    yield from (bundle.model_by, bundle.iterations, bundle.history, *bundle.tasks)
+    yield from (bundle.model_by, bundle.iterations, bundle.history)
+    yield from bundle.tasks
     yield digest("iteration", _iteration(bundle.current)) if bundle.current else None

@@ -4,13 +4,12 @@ What is kept here is a cache: after a restart it is made again from the state an
 """
 
 import hashlib
-from collections import OrderedDict
 from collections.abc import Sequence
-from typing import TypeVar
 
 import numpy as np
 
 from anofel.board.attachments import Attachments
+from anofel.board.cache import BoundedCache
 from anofel.board.claims import Addressee, CommitteeRef, CountShareClaim, KeyClaim, SumClaim, SumShareClaim
 from anofel.board.clock import OpenedSum
 from anofel.board.rules.common import (
@@ -34,8 +33,8 @@ MAX_KEYS = 64
 MAX_SUMS = 4
 MAX_SHARES = 256
 
-Value = TypeVar("Value")
-Cache = OrderedDict[tuple[bytes, int], Value]
+Name = tuple[bytes, int]
+"""A hash and a member's number, 0 where there is none."""
 
 
 class ShareDesk:
@@ -43,12 +42,12 @@ class ShareDesk:
 
     def __init__(self, attachments: Attachments) -> None:
         self._attachments = attachments
-        self._keys: Cache[CommitteeKey] = OrderedDict()
-        self._sums: Cache[EncryptedSum] = OrderedDict()
-        self._tallies: Cache[EncryptedCount] = OrderedDict()
-        self._counts: Cache[DecryptedCount] = OrderedDict()
-        self._count_shares: Cache[VerifiedCountShare] = OrderedDict()
-        self._sum_shares: Cache[VerifiedShare] = OrderedDict()
+        self._keys: BoundedCache[Name, CommitteeKey] = BoundedCache(MAX_KEYS)
+        self._sums: BoundedCache[Name, EncryptedSum] = BoundedCache(MAX_SUMS)
+        self._tallies: BoundedCache[Name, EncryptedCount] = BoundedCache(MAX_KEYS)
+        self._counts: BoundedCache[Name, DecryptedCount] = BoundedCache(MAX_KEYS)
+        self._count_shares: BoundedCache[Name, VerifiedCountShare] = BoundedCache(MAX_SHARES)
+        self._sum_shares: BoundedCache[Name, VerifiedShare] = BoundedCache(MAX_SHARES)
 
     # Keys
 
@@ -57,7 +56,7 @@ class ShareDesk:
         scheme, name = schemes.by_name(scheme_name(committee.scheme)), (committee.shares_id, 0)
         if name not in self._keys:
             key = scheme.read_key(self._attachments.read(committee.shares_id))
-            _keep(self._keys, name, key, MAX_KEYS)
+            self._keys[name] = key
         return scheme, self._keys[name]
 
     def check_key(self, claim: KeyClaim) -> None:
@@ -87,7 +86,7 @@ class ShareDesk:
             _, key = self.key_of(claim.addressee.committee)
             tally = self._tally(claim.agreed, claim.bits)
             share = count.verify_share(key.count_key, tally, claim.agreed, claim.member, claim.share)
-            _keep(self._count_shares, name, share, MAX_SHARES)
+            self._count_shares[name] = share
         return self._count_shares[name]
 
     def check_sum_share(self, claim: SumShareClaim) -> VerifiedShare:
@@ -99,7 +98,7 @@ class ShareDesk:
             total = self._total(claim.addressee, claim.agreed.iteration, claim.agreed.sum_digest)
             content = self._attachments.read(claim.share)
             share = scheme.verify_share(key, total, counted.permit_sum(), claim.member, content)
-            _keep(self._sum_shares, name, share, MAX_SHARES)
+            self._sum_shares[name] = share
         return self._sum_shares[name]
 
     # Results
@@ -163,9 +162,7 @@ class ShareDesk:
             for share in position.sum_shares
         ]
 
-    def _count_of(
-        self, state: State, bundle: Bundle, task: TaskState, position: Position
-    ) -> DecryptedCount:
+    def _count_of(self, state: State, bundle: Bundle, task: TaskState, position: Position) -> DecryptedCount:
         assert bundle.current is not None
         threshold = state.committee_of(task).current.threshold
         first = [(share.member, share.content) for share in position.count_shares[:threshold]]
@@ -189,13 +186,13 @@ class ShareDesk:
                 for member, share in shares
             ]
             made = count.combine(key.count_key, self._tally(agreed, bits), agreed, verified)
-            _keep(self._counts, name, made, MAX_KEYS)
+            self._counts[name] = made
         return self._counts[name]
 
     def _tally(self, agreed: AgreedSet, bits: Sequence[tuple[bytes, bytes]]) -> EncryptedCount:
         name = (agreed.digest, 0)
         if name not in self._tallies:
-            _keep(self._tallies, name, count.add(dict(bits)), MAX_KEYS)
+            self._tallies[name] = count.add(dict(bits))
         return self._tallies[name]
 
     def _total(self, addressee: Addressee, iteration: IterationContext, digest: bytes) -> EncryptedSum:
@@ -203,11 +200,5 @@ class ShareDesk:
         if name not in self._sums or self._sums[name].iteration != iteration:
             scheme, key = self.key_of(addressee.committee)
             data = self._attachments.read(digest)
-            _keep(self._sums, name, scheme.read_sum(key, iteration, addressee.limits, data), MAX_SUMS)
+            self._sums[name] = scheme.read_sum(key, iteration, addressee.limits, data)
         return self._sums[name]
-
-
-def _keep(cache: "Cache[Value]", name: tuple[bytes, int], value: Value, largest: int) -> None:
-    cache[name] = value
-    if len(cache) > largest:
-        cache.popitem(last=False)

@@ -6,12 +6,13 @@ they depend on, so that nothing is verified twice.
 """
 
 import hashlib
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
-from anofel.board.attachments import Attachments
+from anofel.board.attachments import AttachmentMissing, Attachments
 from anofel.board.author import Anonymous, Author, RoleHolder
+from anofel.board.cache import BoundedCache
 from anofel.board.claims import (
     Claim,
     CountShareClaim,
@@ -24,7 +25,7 @@ from anofel.board.claims import (
     SumClaim,
     SumShareClaim,
 )
-from anofel.board.rule import Rejected, require
+from anofel.board.rule import Rejected, Rule, require
 from anofel.board.rules import certifiers, committees, handler_of, registrations, submissions, sums, tasks
 from anofel.board.rules.common import BAD_RECEIPT, CHAIN, MALFORMED, SIGNATURE, TOO_LONG
 from anofel.board.shares import ShareDesk
@@ -89,8 +90,8 @@ class Verifier:
         self._registration = registration
         self._submission = submission
         self._attachments = attachments
-        self._verdicts: OrderedDict[bytes, Rejected | None] = OrderedDict()
-        self._chains: OrderedDict[bytes, Identity] = OrderedDict()
+        self._verdicts: BoundedCache[bytes, Rejected | None] = BoundedCache(MAX_VERDICTS)
+        self._chains: BoundedCache[bytes, Identity] = BoundedCache(MAX_VERDICTS)
         self.shares = ShareDesk(attachments)
 
     # Authors
@@ -137,7 +138,7 @@ class Verifier:
         key = name.digest()
         if key not in self._chains:
             roots = state.genesis.roots
-            _keep(self._chains, key, verify_chain(list(chain), list(roots), purpose, state.time))
+            self._chains[key] = verify_chain(chain, roots, purpose, state.time)
         return self._chains[key]
 
     # Claims
@@ -147,24 +148,16 @@ class Verifier:
         fresh = [c for c in candidates if c.key not in self._verdicts]
         verdicts: dict[bytes, Rejected | None] = {c.key: None for c in fresh}
         for candidate in fresh:
-            verdicts[candidate.key] = self._alone(lambda c=candidate: self._check_receipts(state, c.claim.blobs))
+            verdicts[candidate.key] = _verdict(partial(self._check_receipts, state, candidate.claim.blobs))
         remaining = [c for c in fresh if verdicts[c.key] is None]
         self._confirm_registrations(remaining, verdicts)
         self._confirm_submissions(remaining, verdicts)
         for candidate in remaining:
             if verdicts[candidate.key] is None:
-                verdicts[candidate.key] = self._alone(lambda c=candidate: self._check_single(c.claim.proof))
+                verdicts[candidate.key] = _verdict(partial(self._check_single, candidate.claim.proof))
         for key, verdict in verdicts.items():
-            _keep(self._verdicts, key, verdict)
+            self._verdicts[key] = verdict
         return [self._verdicts[candidate.key] for candidate in candidates]
-
-    @staticmethod
-    def _alone(check: Callable[[], None]) -> Rejected | None:
-        try:
-            check()
-        except Rejected as rejected:
-            return rejected
-        return None
 
     def _check_receipts(self, state: State, blobs: Sequence[Blob]) -> None:
         for blob in blobs:
@@ -207,7 +200,7 @@ class Verifier:
         self._batch(self._submission.verify_batch, items, keys, verdicts, Rejected(submissions.PROOF))
         for key, claim in zip(keys, claims, strict=True):
             if verdicts[key] is None:
-                verdicts[key] = self._alone(lambda c=claim: self._check_contributions(c))
+                verdicts[key] = _verdict(partial(self._check_contributions, claim))
 
     @staticmethod
     def _batch(
@@ -225,9 +218,7 @@ class Verifier:
             for index in error.indices if error.indices is not None else range(len(keys)):
                 verdicts[keys[index]] = refusal
 
-    def _registration_item(
-        self, claim: RegistrationClaim
-    ) -> tuple[RegistrationStatement, RegistrationProof]:
+    def _registration_item(self, claim: RegistrationClaim) -> tuple[RegistrationStatement, RegistrationProof]:
         body = claim.body
         statement = RegistrationStatement(
             certifier_root=Root.from_bytes(body.certifier_root),
@@ -272,11 +263,11 @@ class Verifier:
         elif isinstance(proof, ModelClaim):
             self._check_model(proof)
         elif isinstance(proof, SumClaim):
-            with_rule(sums.SUM, lambda: self.shares.check_sum(proof))
+            _under(sums.SUM, lambda: self.shares.check_sum(proof))
         elif isinstance(proof, CountShareClaim):
-            with_rule(sums.COUNT_SHARE, lambda: self.shares.check_count_share(proof), proof.author)
+            _under(sums.COUNT_SHARE, lambda: self.shares.check_count_share(proof), proof.author)
         elif isinstance(proof, SumShareClaim):
-            with_rule(sums.SUM_SHARE, lambda: self.shares.check_sum_share(proof), proof.author)
+            _under(sums.SUM_SHARE, lambda: self.shares.check_sum_share(proof), proof.author)
 
     def _check_possession(self, claim: PossessionClaim) -> None:
         try:
@@ -287,7 +278,7 @@ class Verifier:
             raise Rejected(certifiers.POSSESSION, str(error)) from None
 
     def _check_key(self, claim: KeyClaim) -> None:
-        with_rule(committees.KEY, lambda: self.shares.check_key(claim))
+        _under(committees.KEY, lambda: self.shares.check_key(claim))
 
     def _check_model(self, claim: ModelClaim) -> None:
         try:
@@ -300,16 +291,22 @@ class Verifier:
         require(momentum == claim.momentum, tasks.SHAPE, "A velocity goes with momentum.")
 
 
-def with_rule(rule: object, check: Callable[[], object], culprit: str = "") -> None:
-    """Turn a failed check into the rejection of its rule."""
-    from anofel.board.attachments import AttachmentMissing
+def _verdict(check: Callable[[], None]) -> Rejected | None:
+    try:
+        check()
+    except Rejected as rejected:
+        return rejected
+    return None
 
+
+def _under(rule: Rule, check: Callable[[], object], culprit: str = "") -> None:
+    """Turn a failed check into the rejection of its rule; a missing blob is nobody's fault."""
     try:
         check()
     except (Rejected, AttachmentMissing):
         raise
     except AnofelError as error:
-        raise Rejected(rule, str(error), culprit) from None  # type: ignore[arg-type]
+        raise Rejected(rule, str(error), culprit) from None
 
 
 def _submission_item(claim: SubmissionClaim) -> tuple[SubmissionStatement, SubmissionProof]:
@@ -323,9 +320,3 @@ def _submission_item(claim: SubmissionClaim) -> tuple[SubmissionStatement, Submi
         type_commitment=TypeCommitment.from_bytes(body.type_commitment),
     )
     return statement, SubmissionProof.from_bytes(body.proof)
-
-
-def _keep(cache: "OrderedDict[bytes, object]", key: bytes, value: object) -> None:  # type: ignore[type-arg]
-    cache[key] = value
-    if len(cache) > MAX_VERDICTS:
-        cache.popitem(last=False)

@@ -21,7 +21,6 @@ from anofel.messages.postings import (
     KeyAuthor,
     Posting,
     make_posting,
-    task_id,
 )
 from anofel.messages.tasks import EndIteration, EndTask, Model, PrivacyLedger, Rule, Task
 from anofel.messages.view import View
@@ -63,5 +62,4 @@ __all__ = [
     "Vote",
     "make_posting",
     "receipt_bytes",
-    "task_id",
 ]

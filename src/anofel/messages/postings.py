@@ -111,12 +111,5 @@ def make_posting(body: Body, author: Author, genesis: bytes, sign: Callable[[byt
     return Posting.from_bytes(content + signature)
 
 
-def task_id(genesis: bytes, posting: Posting) -> bytes:
-    """The name of a task: a hash of the posting that announces it, without the signature."""
-    if not isinstance(posting.body, Task):
-        raise InvalidInput(f"a posting of kind {posting.kind} announces no task")
-    return hashlib.sha256(on_board(b"anofel/1/task", genesis, posting.content)).digest()
-
-
 def _signed_bytes(genesis: bytes, content: bytes) -> bytes:
     return on_board(b"anofel/1/posting", genesis, content)

@@ -68,7 +68,9 @@ def is_complete(state: State, run: KeyRun, number: int) -> bool:
     return len(run.posted.get(number, {})) == len(speakers(state, run.run, number))
 
 
-def post_key(run: Run, member: int, key: Key, transcript: bytes, blob: Blob, *, genesis: bytes) -> CommitteeKey:
+def post_key(
+    run: Run, member: int, key: Key, transcript: bytes, blob: Blob, *, genesis: bytes
+) -> CommitteeKey:
     """Post the key that a run ended with; t equal postings establish it."""
     if key.scheme != scheme_name(run.scheme) or key.scheme not in schemes.NAMES:
         raise InvalidInput("The key is one of another scheme than the run's.")

@@ -27,9 +27,7 @@ class CollectedSum:
 
 def post_context(iteration: IterationContext, post: Accepted) -> PostContext:
     """Return what the ciphertexts of an accepted submission are bound to."""
-    return PostContext(
-        iteration=iteration, nullifier=post.nullifier, tag=post.tag, pk_sig=post.message_key
-    )
+    return PostContext(iteration=iteration, nullifier=post.nullifier, tag=post.tag, pk_sig=post.message_key)
 
 
 def check_payload(

@@ -39,9 +39,7 @@ SENDER = rule("run 6", "not-the-sender", "The author is the member that speaks."
 ORDER = rule("run 7", "round-out-of-order", "Everybody has posted the round before.")
 ONCE = rule("run 8", "round-posted", "A member posts once in a round.")
 TOO_MANY = rule("run 9", "too-many-runs", "A member has opened fewer unfinished runs than genesis allows.")
-STALE = rule(
-    "run 10", "handover-stale", "The committee still has the shares with which the handover began."
-)
+STALE = rule("run 10", "handover-stale", "The committee still has the shares with which the handover began.")
 
 UNFINISHED = rule("committee 1", "run-not-finished", "Every round of the run is complete.")
 VOTED = rule("committee 2", "key-posted", "A member posts the key of a run once.")
@@ -82,9 +80,7 @@ def check_round(state: State, body: DkgRound, author: Author) -> Claim:
     if known is None:
         _check_description(state, body, run, author)
     require(body.round < num_rounds(run), ORDER, culprit=name)
-    require(
-        speakers(state, run, body.round).get(body.sender) == holder(author).subject, SENDER, culprit=name
-    )
+    require(speakers(state, run, body.round).get(body.sender) == holder(author).subject, SENDER, culprit=name)
     posted = known.posted if known else {}
     if body.round > 0:
         before = posted.get(body.round - 1, {})
@@ -120,7 +116,7 @@ def _check_description(state: State, body: DkgRound, run: Run, author: Author) -
             and committee.scheme == run.scheme
             and len(dealers) == committee.current.threshold
             and list(dealers) == sorted(set(dealers))
-            and 1 <= dealers[0]
+            and dealers[0] >= 1
             and dealers[-1] <= len(committee.current.members),
             HANDOVER,
             culprit=name,

@@ -1,4 +1,7 @@
-"""Steps 6 to 8 — committees agree on a set, then open its count, then its sum (AnoFel §4.3.3; D-08, D-09, D-18)."""
+"""Steps 6 to 8 — committees agree on a set, then open its count, then its sum (AnoFel §4.3.3).
+
+Decisions D-08 (count first), D-09 (proven shares) and D-18 (one aggregate each) are kept here.
+"""
 
 from enum import IntEnum
 
@@ -16,7 +19,18 @@ from anofel.board.rules.common import (
     holder,
     iteration_context,
 )
-from anofel.board.state import Agreement, Bundle, Iteration, Phase, Position, Progress, Share, State, TaskState, touch
+from anofel.board.state import (
+    Agreement,
+    Bundle,
+    Iteration,
+    Phase,
+    Position,
+    Progress,
+    Share,
+    State,
+    TaskState,
+    touch,
+)
 from anofel.committee.context import digest_of_set
 from anofel.messages import Aggregate, CountShare, SumShare
 
@@ -32,22 +46,30 @@ AGGREGATE_DUE = rule(
     "aggregate 1", "aggregate-not-due", "The iteration is closed and waits for what its committees added."
 )
 AGGREGATED = rule("aggregate 2", "aggregate-posted", "A member posts one aggregate in an iteration.")
-CLOSE_HASH = rule("aggregate 3", "wrong-close-hash", "The aggregate names the block that closed the iteration.")
+CLOSE_HASH = rule(
+    "aggregate 3", "wrong-close-hash", "The aggregate names the block that closed the iteration."
+)
 EXCLUDED = rule(
     "aggregate 4",
     "wrong-exclusions",
     "Exclusions are accepted submissions of the iteration, ascending, each with a known reason.",
 )
-SET = rule("aggregate 5", "wrong-set", "The set is that of the accepted submissions without the excluded ones.")
+SET = rule(
+    "aggregate 5", "wrong-set", "The set is that of the accepted submissions without the excluded ones."
+)
 SUM = rule("aggregate 6", "sum-malformed", "The blob is an encrypted sum over that set.")
 
-COUNT_DUE = rule("count 1", "count-not-due", "The committee agreed on a set, and the time for counting is not over.")
+COUNT_DUE = rule(
+    "count 1", "count-not-due", "The committee agreed on a set, and the time for counting is not over."
+)
 COUNT_AGREED = rule("count 2", "count-not-agreed", "The share is for the agreed set.")
 COUNT_ONCE = rule("count 3", "count-posted", "A member posts one share of a count.")
 COUNT_SHARE = rule("count 4", "bad-count-share", "The proof of the count share is valid.")
 
 SUM_DUE = rule(
-    "sum 1", "sum-not-due", "The count was opened and reached min_clients, and the time for the sum is not over."
+    "sum 1",
+    "sum-not-due",
+    "The count was opened and reached min_clients, and the time for the sum is not over.",
 )
 SUM_AGREED = rule("sum 2", "sum-not-agreed", "The share is for the set that was counted.")
 SUM_ONCE = rule("sum 3", "sum-posted", "A member posts one share of a sum.")
@@ -80,7 +102,7 @@ def check_aggregate(state: State, body: Aggregate, author: Author) -> Claim:
     require(body.member not in position.aggregates, AGGREGATED, culprit=name)
     require(body.close_hash == iteration.close_hash, CLOSE_HASH, culprit=name)
     excluded = [entry.nullifier for entry in body.excluded]
-    reasons = all(entry.reason in iter(Reason) for entry in body.excluded)
+    reasons = all(entry.reason in set(Reason) for entry in body.excluded)
     known = all(nullifier in iteration.submissions for nullifier in excluded)
     require(known and reasons and excluded == sorted(set(excluded)), EXCLUDED, culprit=name)
     kept = iteration.submissions.keys() - set(excluded)

@@ -26,7 +26,9 @@ SIZE = rule(
     "Length and number of posts are those of a size class of genesis.",
 )
 COMMITTEE = rule("announcement 5", "committee-unknown", "The committee's key is established.")
-BUSY = rule("announcement 6", "committee-busy", "The committee serves no other task whose bundle has not ended.")
+BUSY = rule(
+    "announcement 6", "committee-busy", "The committee serves no other task whose bundle has not ended."
+)
 FITS = rule("announcement 7", "task-does-not-fit", "The committee's scheme adds such vectors exactly.")
 TOO_MANY = rule("announcement 8", "too-many-tasks", "An owner has fewer unended tasks than genesis allows.")
 
@@ -93,9 +95,7 @@ def _is_serving(state: State, task_id: bytes | None) -> bool:
     if task_id is None:
         return False
     task = state.tasks[task_id]
-    return not task.ended or (
-        task.bundle is not None and state.bundles[task.bundle].phase is not Phase.ENDED
-    )
+    return not task.ended or (task.bundle is not None and state.bundles[task.bundle].phase is not Phase.ENDED)
 
 
 def _differences(document: TaskFile, body: Task) -> list[str]:

@@ -1,0 +1,227 @@
+"""Blocks on disk: one SQLite file that only grows (WAL, synchronous FULL).
+
+A node, a light client and an audit use the same file. Accepted postings that no block holds yet are
+*pending*: a node writes them here before it answers, so that a crash loses none. One transaction moves
+them into their block. Triggers refuse to change or delete what a block holds.
+"""
+
+import fcntl
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from anofel.errors import AnofelError, InvalidInput
+from anofel.messages import Block, Genesis, Header, Posting, Vote
+
+FILE = "board.sqlite"
+LOCK = "board.lock"
+GENESIS = "genesis.bin"
+
+_SCHEMA = """
+CREATE TABLE genesis (data BLOB NOT NULL) STRICT;
+CREATE TABLE block (height INTEGER PRIMARY KEY, hash BLOB NOT NULL, header BLOB NOT NULL) STRICT;
+CREATE TABLE vote (height INTEGER NOT NULL, place INTEGER NOT NULL, vote BLOB NOT NULL,
+    PRIMARY KEY (height, place)) STRICT, WITHOUT ROWID;
+CREATE TABLE posting (height INTEGER NOT NULL, place INTEGER NOT NULL, id BLOB NOT NULL UNIQUE,
+    data BLOB NOT NULL, PRIMARY KEY (height, place)) STRICT;
+CREATE TABLE pending (place INTEGER PRIMARY KEY, id BLOB NOT NULL UNIQUE, data BLOB NOT NULL) STRICT;
+CREATE TABLE snapshot (one INTEGER PRIMARY KEY CHECK (one = 1), height INTEGER NOT NULL, data BLOB NOT NULL)
+    STRICT;
+PRAGMA user_version = 1;
+"""
+_APPEND_ONLY = ("genesis", "block", "vote", "posting")
+
+
+class StoreError(AnofelError):
+    """The board's directory cannot be used; the message says why."""
+
+    code = "store-error"
+
+
+class BlockStore:
+    """The blocks of one board in one directory, held by one process at a time."""
+
+    def __init__(self, directory: Path, genesis: Genesis | None = None) -> None:
+        """Open a board's directory; with a genesis, make it if it is new.
+
+        Raises ``StoreError``: unreadable, held by another process, or of another board.
+        """
+        self.directory = directory
+        with _explained(directory):
+            if genesis is not None:
+                directory.mkdir(parents=True, exist_ok=True)
+            elif not (directory / FILE).exists():
+                raise StoreError(f"{directory} holds no board.")
+            self._lock = _take_lock(directory / LOCK)
+            try:
+                self._open(genesis)
+            except BaseException:
+                os.close(self._lock)
+                raise
+
+    def _open(self, genesis: Genesis | None) -> None:
+        self._connection = sqlite3.connect(
+            self.directory / FILE, isolation_level=None, check_same_thread=False, timeout=10
+        )
+        self._connection.execute("PRAGMA journal_mode = WAL")
+        self._connection.execute("PRAGMA synchronous = FULL")
+        if genesis is not None and not self._rows("SELECT 1 FROM sqlite_master"):
+            self._create(genesis)
+        try:
+            ((found,),) = self._rows("SELECT data FROM genesis")
+        except (ValueError, sqlite3.DatabaseError):
+            raise StoreError(f"{self.directory / FILE} is not a board's file.") from None
+        self.genesis = Genesis.from_bytes(found)
+        if genesis is not None and genesis != self.genesis:
+            raise StoreError(
+                f"{self.directory} holds the board {self.genesis.hash.hex()[:16]}…, "
+                f"not the board {genesis.hash.hex()[:16]}…."
+            )
+
+    def _create(self, genesis: Genesis) -> None:
+        with self._transaction() as connection:
+            for statement in _SCHEMA.split(";\n"):
+                if statement.strip():
+                    connection.execute(statement)
+            for table in _APPEND_ONLY:
+                for action in ("UPDATE", "DELETE"):
+                    connection.execute(
+                        f"CREATE TRIGGER {table}_no_{action.lower()} BEFORE {action} ON {table} "
+                        f"BEGIN SELECT RAISE(ABORT, 'a board only grows'); END"
+                    )
+            connection.execute("INSERT INTO genesis VALUES (?)", (genesis.to_bytes(),))
+
+    def close(self) -> None:
+        """Let go of the directory."""
+        self._connection.close()
+        os.close(self._lock)
+
+    # Pending postings
+
+    def add_pending(self, postings: list[Posting]) -> None:
+        """Keep accepted postings durably, in their order."""
+        with self._transaction() as connection:
+            connection.executemany(
+                "INSERT INTO pending (id, data) VALUES (?, ?)",
+                [(posting.id, posting.data) for posting in postings],
+            )
+
+    def pending(self) -> list[bytes]:
+        """Return the pending postings in their order."""
+        return [data for (data,) in self._rows("SELECT data FROM pending ORDER BY place")]
+
+    def contains(self, posting_id: bytes) -> bool:
+        """Whether a posting was accepted, by its name; a client that resends gets the same answer."""
+        query = "SELECT 1 FROM {} WHERE id = ?"
+        return any(self._rows(query.format(table), posting_id) for table in ("pending", "posting"))
+
+    # Blocks
+
+    def append(self, block: Block, snapshot: bytes | None = None) -> None:
+        """Add a block, clear what was pending and keep a new snapshot, all or nothing."""
+        header = block.header
+        postings = [Posting.from_bytes(data) for data in block.postings]
+        with self._transaction() as connection:
+            connection.execute(
+                "INSERT INTO block VALUES (?, ?, ?)",
+                (header.height, header.hash(self.genesis.hash), header.to_bytes()),
+            )
+            connection.executemany(
+                "INSERT INTO vote VALUES (?, ?, ?)",
+                [(header.height, place, vote.to_bytes()) for place, vote in enumerate(block.commit)],
+            )
+            connection.executemany(
+                "INSERT INTO posting VALUES (?, ?, ?, ?)",
+                [(header.height, place, entry.id, entry.data) for place, entry in enumerate(postings)],
+            )
+            connection.execute("DELETE FROM pending")
+            if snapshot is not None:
+                connection.execute(
+                    "INSERT OR REPLACE INTO snapshot VALUES (1, ?, ?)", (header.height, snapshot)
+                )
+
+    @property
+    def height(self) -> int:
+        """The last block; 0 before the first."""
+        ((height,),) = self._rows("SELECT coalesce(max(height), 0) FROM block")
+        return int(height)
+
+    def header(self, height: int) -> Header | None:
+        """Return a header."""
+        rows = self._rows("SELECT header FROM block WHERE height = ?", height)
+        return Header.from_bytes(rows[0][0]) if rows else None
+
+    def block(self, height: int) -> Block | None:
+        """Return a block."""
+        header = self.header(height)
+        if header is None:
+            return None
+        votes = self._rows("SELECT vote FROM vote WHERE height = ? ORDER BY place", height)
+        postings = self._rows("SELECT data FROM posting WHERE height = ? ORDER BY place", height)
+        return Block(
+            header=header,
+            commit=tuple(Vote.from_bytes(vote) for (vote,) in votes),
+            postings=tuple(data for (data,) in postings),
+        )
+
+    def blocks(self, first: int) -> Iterator[Block]:
+        """Return the blocks from a height on."""
+        height = first
+        while (block := self.block(height)) is not None:
+            yield block
+            height += 1
+
+    def snapshot(self) -> tuple[int, bytes] | None:
+        """Return the last snapshot with its height."""
+        rows = self._rows("SELECT height, data FROM snapshot")
+        return (int(rows[0][0]), rows[0][1]) if rows else None
+
+    # SQLite
+
+    def _rows(self, query: str, *values: object) -> list[tuple[bytes, ...]]:
+        return self._connection.execute(query, values).fetchall()
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        with _explained(self.directory):
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._connection
+            except BaseException:
+                self._connection.execute("ROLLBACK")
+                raise
+            self._connection.execute("COMMIT")
+
+
+def write_genesis(directory: Path, genesis: Genesis) -> None:
+    """Write a genesis file, as operators hand it to everybody."""
+    (directory / GENESIS).write_bytes(genesis.to_bytes())
+
+
+def read_genesis(path: Path) -> Genesis:
+    """Read a genesis file. Raises ``InvalidInput``."""
+    try:
+        return Genesis.from_bytes(path.read_bytes())
+    except OSError as error:
+        raise InvalidInput(f"The genesis file {path} cannot be read: {error.strerror or error}.") from None
+
+
+def _take_lock(path: Path) -> int:
+    handle = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(handle)
+        raise StoreError(f"Another process is using {path.parent}.") from None
+    return handle
+
+
+@contextmanager
+def _explained(directory: Path) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, sqlite3.OperationalError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise StoreError(f"{directory} cannot be used: {reason}.") from error
