@@ -400,6 +400,29 @@ def forged_sum(lattice: Committee, honest: Contribution, payload: bytes) -> Encr
     return add_up(lattice, {1: honest, 2: Contribution(envelope, payload)})
 
 
+def test_a_batch_of_envelopes_names_the_bad_ones(
+    lattice: Committee, contributions: dict[int, Contribution]
+) -> None:
+    scheme, key = lattice.scheme, lattice.key
+    good = [(a_post(number), made.envelope) for number, made in contributions.items()]
+    scheme.verify_envelopes(key, LIMITS, good * 3)
+    scheme.verify_envelopes(key, LIMITS, [])
+    bad = {
+        1: (a_post(2), contributions[1].envelope),
+        4: (a_post(2), replace(contributions[2].envelope, payload_length=7)),
+        5: (a_post(3), replace(contributions[3].envelope, payload_sha256=b"")),
+        8: (a_post(3), replace(contributions[3].envelope, proof=b"")),
+    }
+    items = [bad.get(place, item) for place, item in enumerate(good * 3)]
+    with pytest.raises(EnvelopeRefused, match="4 of 9 are refused; number 1: ") as caught:
+        scheme.verify_envelopes(key, LIMITS, items)
+    assert caught.value.indices == (1, 4, 5, 8)
+    for place, (post, envelope) in bad.items():
+        with pytest.raises(EnvelopeRefused) as single:
+            scheme.verify_envelope(key, post, LIMITS, envelope)
+        assert caught.value.reasons[place] == str(single.value)
+
+
 def test_a_copied_contribution_is_refused_at_admission(
     lattice: Committee, contributions: dict[int, Contribution]
 ) -> None:

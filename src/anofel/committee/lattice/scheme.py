@@ -73,6 +73,12 @@ class Lattice:
         """Check an envelope."""
         contribution.verify_envelope(own(key), context, limits, envelope)
 
+    def verify_envelopes(
+        self, key: CommitteeKey, limits: TaskLimits, items: Sequence[tuple[PostContext, Envelope]]
+    ) -> None:
+        """Check many envelopes at once."""
+        contribution.verify_envelopes(own(key), limits, items)
+
     def verify_payload(
         self,
         key: CommitteeKey,

@@ -88,6 +88,12 @@ class PaillierScheme:
         """Check the envelope. Raises ``EnvelopeRefused``."""
         encryption.verify_envelope(_ours(key), context, limits, envelope)
 
+    def verify_envelopes(
+        self, key: CommitteeKey, limits: TaskLimits, items: Sequence[tuple[PostContext, Envelope]]
+    ) -> None:
+        """Check many envelopes. Raises ``EnvelopeRefused``."""
+        encryption.verify_envelopes(_ours(key), limits, items)
+
     def verify_payload(
         self, key: CommitteeKey, context: PostContext, limits: TaskLimits, envelope: Envelope, payload: Bytes
     ) -> CheckedCiphertexts:
