@@ -140,7 +140,10 @@ def posting(number: int, name: str, author_kind: str) -> dict[str, Any]:
         "id": sha256(b"anofel/1/posting-id", content, signature).hex(),
     }
     if name == "Task":
-        vector["task_id"] = sha256(b"anofel/1/task", GENESIS_HASH, content).hex()
+        owner = bytes(range(32))
+        vector["task_id_of_owner_0_to_31"] = sha256(
+            b"anofel/1/task", GENESIS_HASH, owner, encode(name, body)
+        ).hex()
     return vector
 
 

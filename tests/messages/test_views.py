@@ -123,7 +123,6 @@ def test_a_text_with_a_lone_surrogate_is_refused() -> None:
         lambda: core.encode_posting(-1, (), ()),
         lambda: make_posting(Vote(validator=1, signature=bytes(64)), CHAIN, GENESIS, sign),  # type: ignore[arg-type]
         lambda: make_posting(END, CHAIN, b"short", sign),
-        lambda: messages.task_id(GENESIS, make_posting(END, CHAIN, GENESIS, sign)),
         lambda: messages.receipt_bytes(GENESIS, b"short", 1, 1),
         lambda: messages.receipt_bytes(GENESIS, bytes(32), -1, 1),
         lambda: messages.receipt_bytes(GENESIS, bytes(32), 1, 2**64),
