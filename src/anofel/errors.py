@@ -20,8 +20,8 @@ from typing import ClassVar
 class AnofelError(Exception):
     """The root of all errors raised on purpose. The message is one sentence a user can act on."""
 
-    code: ClassVar[str] = "error"
-    """A stable name for scripts; it never changes once published."""
+    code: str = "error"
+    """A stable name for scripts; it never changes once published. A refusal by a peer carries the peer's."""
 
     exit_code: ClassVar[int] = 1
     """What the command line exits with (see ``docs/cli.md``)."""
