@@ -222,7 +222,7 @@ def measure_opening(
     for n in range(adds):
         # The same few contributions under many names: adding does not look at the name. Their sum
         # is not opened, because equal contributions have equal errors, which the decoder refuses.
-        named = dataclasses.replace(parsed[n % DISTINCT], nullifier=digest("nullifier", n))
+        named = dataclasses.replace(parsed[n % DISTINCT], context=a_post(n))
         adding += best(1, lambda named=named: accumulator.add(named))
     accumulator = scheme.accumulator(key, ITERATION, limits)
     for payload in parsed:

@@ -3,7 +3,7 @@
 import hashlib
 from dataclasses import replace
 from itertools import combinations
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -285,6 +285,22 @@ def test_a_post_is_added_once_and_not_beyond_the_cap(lattice: Committee) -> None
     accumulator.finish()
     with pytest.raises(PayloadRefused, match="finished"):
         accumulator.finish()
+
+
+def test_a_payload_checked_for_something_else_is_not_added(
+    lattice: Committee, contributions: dict[int, Contribution]
+) -> None:
+    scheme, key = lattice.scheme, lattice.key
+    made = contributions[1]
+    checked = scheme.verify_payload(key, a_post(1), LIMITS, made.envelope, made.payload)
+    later = replace(ITERATION, iteration=8)
+    for accumulator, checked_here in (
+        (scheme.accumulator(key, later, LIMITS), checked),
+        (scheme.accumulator(key, ITERATION, replace(LIMITS, min_clients=3)), checked),
+        (scheme.accumulator(key, ITERATION, LIMITS), replace(cast(Any, checked), key_id=name("other"))),
+    ):
+        with pytest.raises(PayloadRefused, match="was checked"):
+            accumulator.add(checked_here)
 
 
 def test_the_order_of_posts_does_not_matter(

@@ -315,6 +315,15 @@ class Resharing(Protocol):
         """Read a state that ``to_bytes`` wrote."""
         ...
 
+    def observe(
+        self, run: ResharingRun, rounds: Sequence[Sequence[RoundMessage]]
+    ) -> tuple[CommitteeKey, bytes]:
+        """Recompute the new key and the transcript from the messages of all rounds alone (audit).
+
+        Raises ``KeyGenerationFailed`` with the same culprits and dealers as ``advance``.
+        """
+        ...
+
 
 # Contributions
 

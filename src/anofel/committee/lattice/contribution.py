@@ -33,8 +33,15 @@ class LatticePrepared:
 class LatticePayload:
     """A parsed payload."""
 
-    nullifier: bytes
+    context: PostContext
+    key_id: bytes
+    limits: TaskLimits
     checked: core.Checked = field(repr=False)
+
+    @property
+    def nullifier(self) -> bytes:
+        """The post it belongs to."""
+        return self.context.nullifier
 
 
 def codec(limits: TaskLimits) -> core.Codec:
@@ -130,7 +137,7 @@ def _check_declared(expected: int, envelope: Envelope) -> None:
 
 
 def verify_payload(
-    context: PostContext, limits: TaskLimits, envelope: Envelope, payload: Bytes
+    key: LatticeKey, context: PostContext, limits: TaskLimits, envelope: Envelope, payload: Bytes
 ) -> LatticePayload:
     """Check and parse a payload: length and hash as declared, every C_j canonical."""
     if len(payload) != envelope.payload_length:
@@ -140,4 +147,5 @@ def verify_payload(
     if hashlib.sha256(payload).digest() != envelope.payload_sha256:
         raise PayloadRefused("The payload's hash is not the one its envelope declares.")
     with refusing(PayloadRefused):
-        return LatticePayload(context.nullifier, core.Checked(codec(limits), envelope.proof, payload))
+        checked = core.Checked(codec(limits), envelope.proof, payload)
+    return LatticePayload(context, key.key_id, limits, checked)
