@@ -11,11 +11,10 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-import msgspec
-
 from anofel.board import snapshot
-from anofel.board.attachments import AttachmentMissing, DirectoryAttachments
+from anofel.board.attachments import DirectoryAttachments
 from anofel.board.chain import Chain, InvalidBlock, verify_commit
+from anofel.board.remote import MAX_SYNC_BYTES, fetch_blob, parse_frames, remote_height
 from anofel.board.state import State
 from anofel.board.store import GENESIS, BlockStore, StoreError
 from anofel.board.verification import Verifier
@@ -23,10 +22,9 @@ from anofel.certificates import Purpose, verify_chain
 from anofel.errors import AnofelError, InvalidInput, InvalidSignature, MalformedMessage, VerificationError
 from anofel.messages import Blob, Block, Genesis, Posting, Receipt, receipt_bytes
 from anofel.proofs import RegistrationVerifier, SubmissionVerifier
-from anofel.transport import Refused, Transport
+from anofel.transport import Transport
 
 SNAPSHOT_BLOCKS = 64
-MAX_SYNC_BYTES = 64 << 20
 JITTER_PERCENT = 20
 """Polls come every interval, more or less by so much."""
 
@@ -48,10 +46,6 @@ class WaitedTooLong(AnofelError):
 
     code = "waited-too-long"
     exit_code = 3
-
-
-class _Status(msgspec.Struct):
-    height: int
 
 
 class LightClient:
@@ -154,15 +148,10 @@ class LightClient:
     # Blocks
 
     def _parse(self, data: bytes) -> list[Block]:
-        blocks, at = [], 0
-        while at < len(data):
-            length = int.from_bytes(data[at : at + 4], "little")
-            try:
-                blocks.append(Block.from_bytes(data[at + 4 : at + 4 + length]))
-            except MalformedMessage as error:
-                raise self._caught("malformed", data, f"The node sent a malformed block: {error}") from None
-            at += 4 + length
-        return blocks
+        try:
+            return parse_frames(data)
+        except MalformedMessage as error:
+            raise self._caught("malformed", data, f"The node sent a malformed block: {error}") from None
 
     def _take(self, block: Block) -> None:
         height = self.state.height + 1
@@ -195,15 +184,11 @@ class LightClient:
             )
 
     def _check_not_shorter(self) -> None:
-        answer = self.transport.get("/v1/status")
-        try:
-            theirs = msgspec.json.decode(answer, type=_Status).height
-        except msgspec.MsgspecError:
-            raise VerificationError("The node's status cannot be read.") from None
+        theirs = remote_height(self.transport)
         if theirs < self.state.height:
             raise self._caught(
                 f"shorter-{self.state.height}",
-                answer,
+                f"height {theirs}".encode(),
                 f"The board was at block {self.state.height} and now shows {theirs} blocks: "
                 "its history was cut or rewritten.",
             )
@@ -261,12 +246,7 @@ class LightClient:
         return data
 
     def _fetch_blob(self, sha256: bytes, path: Path) -> None:
-        limits = self.genesis.limits
-        largest = max(limits.max_key_bytes, limits.max_model_bytes)
-        try:
-            self.transport.download(f"/v1/blobs/{sha256.hex()}", path, max_bytes=largest, sha256=sha256)
-        except Refused as error:
-            raise AttachmentMissing(sha256) from error
+        fetch_blob(self.transport, self.genesis, sha256, path)
 
 
 def _measure(data: bytes | Path) -> tuple[bytes, int]:

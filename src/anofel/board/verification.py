@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from anofel.board.attachments import AttachmentMissing, Attachments
+from anofel.board.attachments import AttachmentMissing, Attachments, DamagedBlob
 from anofel.board.author import Anonymous, Author, RoleHolder
 from anofel.board.cache import BoundedCache
 from anofel.board.claims import (
@@ -331,7 +331,7 @@ def _under(rule: Rule, check: Callable[[], object], culprit: str = "") -> None:
     """Turn a failed check into the rejection of its rule; a missing blob is nobody's fault."""
     try:
         check()
-    except (Rejected, AttachmentMissing):
+    except (Rejected, AttachmentMissing, DamagedBlob):
         raise
     except AnofelError as error:
         raise Rejected(rule, str(error), culprit) from None

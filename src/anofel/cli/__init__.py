@@ -8,6 +8,7 @@ import sys
 import typer
 
 from anofel.cli import ca, setup, study
+from anofel.cli.audit import audit
 from anofel.cli.privacy import privacy
 from anofel.errors import AnofelError
 
@@ -20,6 +21,7 @@ app = typer.Typer(
 app.add_typer(ca.app, name="ca")
 app.add_typer(setup.app, name="setup")
 app.add_typer(study.app, name="study")
+app.command()(audit)
 app.command()(privacy)
 
 
