@@ -26,7 +26,8 @@ CREATE TABLE vote (height INTEGER NOT NULL, place INTEGER NOT NULL, vote BLOB NO
     PRIMARY KEY (height, place)) STRICT, WITHOUT ROWID;
 CREATE TABLE posting (height INTEGER NOT NULL, place INTEGER NOT NULL, id BLOB NOT NULL UNIQUE,
     data BLOB NOT NULL, PRIMARY KEY (height, place)) STRICT;
-CREATE TABLE pending (place INTEGER PRIMARY KEY, id BLOB NOT NULL UNIQUE, data BLOB NOT NULL) STRICT;
+CREATE TABLE pending (place INTEGER PRIMARY KEY, id BLOB NOT NULL UNIQUE, data BLOB NOT NULL,
+    time INTEGER NOT NULL) STRICT;
 CREATE TABLE snapshot (one INTEGER PRIMARY KEY CHECK (one = 1), height INTEGER NOT NULL, data BLOB NOT NULL)
     STRICT;
 PRAGMA user_version = 1;
@@ -100,22 +101,36 @@ class BlockStore:
 
     # Pending postings
 
-    def add_pending(self, postings: list[Posting]) -> None:
-        """Keep accepted postings durably, in their order."""
+    def add_pending(self, postings: list[Posting], time: int) -> None:
+        """Keep accepted postings durably, in their order, with the time of the block they wait for.
+
+        Certificates were verified at that time. A restart begins the block with it again, so that what was
+        accepted stays acceptable.
+        """
         with self._transaction() as connection:
             connection.executemany(
-                "INSERT INTO pending (id, data) VALUES (?, ?)",
-                [(posting.id, posting.data) for posting in postings],
+                "INSERT INTO pending (id, data, time) VALUES (?, ?, ?)",
+                [(posting.id, posting.data, time) for posting in postings],
             )
 
     def pending(self) -> list[bytes]:
         """Return the pending postings in their order."""
         return [data for (data,) in self._rows("SELECT data FROM pending ORDER BY place")]
 
-    def contains(self, posting_id: bytes) -> bool:
-        """Whether a posting was accepted, by its name; a client that resends gets the same answer."""
-        query = "SELECT 1 FROM {} WHERE id = ?"
-        return any(self._rows(query.format(table), posting_id) for table in ("pending", "posting"))
+    def pending_time(self) -> int | None:
+        """Return the time of the block that the pending postings wait for."""
+        ((time,),) = self._rows("SELECT max(time) FROM pending")
+        return None if time is None else int(time)
+
+    def height_of(self, posting_id: bytes) -> int | None:
+        """Return the height of an accepted posting, by its name; None if there is none.
+
+        A client that resends gets the same answer.
+        """
+        if self._rows("SELECT 1 FROM pending WHERE id = ?", posting_id):
+            return self.height + 1
+        rows = self._rows("SELECT height FROM posting WHERE id = ?", posting_id)
+        return int(rows[0][0]) if rows else None
 
     # Blocks
 
@@ -172,6 +187,11 @@ class BlockStore:
         while (block := self.block(height)) is not None:
             yield block
             height += 1
+
+    def keep_snapshot(self, height: int, snapshot: bytes) -> None:
+        """Keep a new snapshot of the state after a block."""
+        with self._transaction() as connection:
+            connection.execute("INSERT OR REPLACE INTO snapshot VALUES (1, ?, ?)", (height, snapshot))
 
     def snapshot(self) -> tuple[int, bytes] | None:
         """Return the last snapshot with its height."""
