@@ -48,6 +48,8 @@ QUICK_SIZES = (34, 832_456)
 LARGEST = SIZES[-1]
 CLIENTS = 512
 DISTINCT = 4
+BATCH = 256
+"""Submissions in a block."""
 BOUND = 32_767
 KEY_GENERATIONS = ((3, 2), (5, 3))
 
@@ -220,7 +222,7 @@ def measure_opening(
     for n in range(adds):
         # The same few contributions under many names: adding does not look at the name. Their sum
         # is not opened, because equal contributions have equal errors, which the decoder refuses.
-        named = dataclasses.replace(parsed[n % DISTINCT], nullifier=digest("nullifier", n))
+        named = dataclasses.replace(parsed[n % DISTINCT], context=a_post(n))
         adding += best(1, lambda named=named: accumulator.add(named))
     accumulator = scheme.accumulator(key, ITERATION, limits)
     for payload in parsed:
@@ -270,6 +272,7 @@ def measure_envelopes(committee: Committee) -> Iterator[Row]:
     rho = TypeBlinding.generate()
     commitment = TypeCommitment(DatasetType(7), rho).to_bytes()
     opening = count.TypeOpening(dataset_type=7, blinding=rho.to_secret_bytes())
+    yield from measure_batch(committee, limits)
     for size in (2, 4):
         line = count.BundleCommittee(key_id=key.key_id, count_key=key.count_key, accepted_types=(7,))
         statement = count.BallotStatement(a_post(0), commitment, [line] * size)
@@ -282,7 +285,36 @@ def measure_envelopes(committee: Committee) -> Iterator[Row]:
 
         yield Row(f"{scheme.name}: envelope check, bundle of {size}", best(20, check), "s")
         yield Row(f"ballot, bundle of {size}", len(ballot), "bytes")
+        yield from measure_ballot_batch(scheme.name, statement, ballot, size)
         yield Row(f"ballot, bundle of {size}: cast", best(5, lambda s=statement: s.cast(0, opening)), "s")
+
+
+def measure_batch(committee: Committee, limits: TaskLimits) -> Iterator[Row]:
+    """Measure the envelopes of a block at once against one by one."""
+    scheme, key = committee.scheme, committee.key
+    items = []
+    for number in range(BATCH):
+        prepared = scheme.prepare(key, a_post(number), limits)
+        items.append((a_post(number), scheme.encrypt(prepared, np.zeros(limits.length, np.int64)).envelope))
+
+    def one_by_one() -> None:
+        for post, envelope in items:
+            scheme.verify_envelope(key, post, limits, envelope)
+
+    together = best(5, lambda: scheme.verify_envelopes(key, limits, items)) / BATCH
+    name = f"{scheme.name}: one envelope in a batch of {BATCH}"
+    yield Row(name, together, "s", "ours, one by one", best(3, one_by_one) / BATCH)
+
+
+def measure_ballot_batch(
+    name: str, statement: count.BallotStatement, ballot: bytes, size: int
+) -> Iterator[Row]:
+    """Measure the ballots of a block at once against one by one."""
+    items = [(statement, ballot)] * BATCH
+    together = best(2, lambda: count.verify_ballots(items)) / BATCH
+    single = best(10, lambda: statement.verify(ballot))
+    label = f"{name}: one ballot in a batch of {BATCH}, bundle of {size}"
+    yield Row(label, together, "s", "ours, one by one", single)
 
 
 def measure_memory(committee: Committee) -> Iterator[Row]:

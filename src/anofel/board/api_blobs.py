@@ -19,7 +19,7 @@ from anofel.board.api_requests import (
     has_it,
     service_of,
 )
-from anofel.board.blob_streams import BlobReader, Upload
+from anofel.board.blob_streams import BlobReader
 
 _NAME: Final = re.compile(r"[0-9a-f]{64}")
 _RANGE: Final = re.compile(r"bytes=([0-9]{0,15})-([0-9]{0,15})")
@@ -36,16 +36,11 @@ async def put_blob(request: Request) -> Response:
     try:
         async for chunk in body_chunks(request, length):
             await run_in_threadpool(upload.write, chunk)
-        receipt = await run_in_threadpool(_finish, upload)
+        await run_in_threadpool(upload.finish)
     finally:
         await run_in_threadpool(upload.abort)
-    signed = await run_in_threadpool(node.receipt, name, length, receipt)
-    return Response(signed.to_bytes(), 200 if was_there else 201, {"Cache-Control": VOLATILE}, OCTETS)
-
-
-def _finish(upload: Upload) -> int:
-    upload.finish()
-    return upload.expires
+    receipt = await run_in_threadpool(node.receipt, name, length, expires)
+    return Response(receipt.to_bytes(), 200 if was_there else 201, {"Cache-Control": VOLATILE}, OCTETS)
 
 
 async def get_blob(request: Request) -> Response:
@@ -102,7 +97,9 @@ def _name(request: Request) -> bytes:
     return bytes.fromhex(name)
 
 
-ROUTES: Final = [
-    Route("/v1/blobs/{sha256}", put_blob, methods=["PUT"]),
-    Route("/v1/blobs/{sha256}", get_blob, methods=["GET", "HEAD"]),
-]
+async def blob(request: Request) -> Response:
+    """Take or give a blob; one route, so that other methods are refused with the right Allow."""
+    return await (put_blob(request) if request.method == "PUT" else get_blob(request))
+
+
+ROUTES: Final = [Route("/v1/blobs/{sha256}", blob, methods=["GET", "HEAD", "PUT"])]

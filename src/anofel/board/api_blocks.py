@@ -75,12 +75,10 @@ async def _bulk(request: Request, *, with_postings: bool) -> Response:
 async def get_block(request: Request) -> Response:
     """Return the canonical bytes of one block."""
     height, service = height_in_path(request), service_of(request)
-    header = await run_in_threadpool(service.reader.header, height) if height <= MAX_HEIGHT else None
-    if header is None:
+    block = await run_in_threadpool(service.reader.block, height) if height <= MAX_HEIGHT else None
+    if block is None:
         raise BadRequest(404, "block-unknown", "There is no such block yet.")
-    content = await run_in_threadpool(service.reader.block, height)
-    assert content is not None
-    return immutable(request, header.hash(service.node.genesis.hash).hex(), content)
+    return immutable(request, block.header.hash(service.node.genesis.hash).hex(), block.to_bytes())
 
 
 ROUTES: Final = [

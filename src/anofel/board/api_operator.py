@@ -71,13 +71,13 @@ async def _events(service: NodeService, first: int) -> AsyncIterator[str]:
         if not await service.wait_for_block(height, HEARTBEAT_SECONDS):
             yield ":\n\n"
             continue
-        header = await run_in_threadpool(service.reader.header, height)
-        assert header is not None
+        block = await run_in_threadpool(service.reader.block, height)
+        assert block is not None
         content = {
             "height": height,
-            "time": header.time,
-            "hash": header.hash(service.node.genesis.hash).hex(),
-            "postings": await run_in_threadpool(service.reader.num_postings, height),
+            "time": block.header.time,
+            "hash": block.header.hash(service.node.genesis.hash).hex(),
+            "postings": len(block.postings),
         }
         yield f"id: {height}\nevent: block\ndata: {json.dumps(content)}\n\n"
         height += 1

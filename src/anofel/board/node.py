@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from anofel.board import retention, snapshot
-from anofel.board.attachments import AttachmentMissing
-from anofel.board.blob_errors import BlobHashMismatch, BlobPruned, BlobUnknown
+from anofel.board.attachments import DirectoryAttachments
 from anofel.board.blobs import BlobStore
 from anofel.board.chain import Chain
+from anofel.board.genesis import check_genesis
 from anofel.board.metrics import Metrics
 from anofel.board.node_files import BLOBS, NodeFiles, read_node
 from anofel.board.rule import Rejected
@@ -54,20 +54,6 @@ class Unverifiable(AnofelError):
 Verdict = Accepted | Rejected | Unverifiable
 
 
-class StoredAttachments:
-    """The blobs of the node, as verification reads them."""
-
-    def __init__(self, blobs: BlobStore) -> None:
-        self._blobs = blobs
-
-    def read(self, sha256: bytes) -> bytes:
-        """Return a blob. Raises ``AttachmentMissing``, also for one that the disk damaged."""
-        try:
-            return self._blobs.read(sha256)
-        except (BlobUnknown, BlobPruned, BlobHashMismatch):
-            raise AttachmentMissing(sha256) from None
-
-
 class EmbeddedNode:
     """The board of one directory."""
 
@@ -78,6 +64,7 @@ class EmbeddedNode:
         """
         self.files: NodeFiles = read_node(directory)
         self.genesis, self.config = self.files.genesis, self.files.config
+        check_genesis(self.genesis)
         self.metrics = Metrics()
         self.store = BlockStore(directory, self.genesis)
         try:
@@ -91,7 +78,7 @@ class EmbeddedNode:
                 self.genesis.hash,
                 RegistrationVerifier.from_bytes(self.files.keys["registration"]),
                 SubmissionVerifier.from_bytes(self.files.keys["submission"]),
-                StoredAttachments(self.blobs),
+                DirectoryAttachments(directory / BLOBS),
             )
             self._restore(on_replay)
         except BaseException:
@@ -123,8 +110,10 @@ class EmbeddedNode:
         """Return the chain after the last block, from the last snapshot or from genesis."""
         chain = Chain(self._last_snapshot(), self._verifier)
         first, last = chain.state.height + 1, self.store.height
+        self._since_snapshot = 0
         for block in self.store.blocks(first):
             chain.follow(block)
+            self._since_snapshot += len(block.postings)
             if on_replay is not None:
                 on_replay(chain.state.height - first + 1, last - first + 1)
         return chain
@@ -218,8 +207,13 @@ class EmbeddedNode:
         commit = (Vote(validator=0, signature=signature),)
         block = Block(header=header, commit=commit, postings=tuple(self._postings))
         self._keep(retention.kept_by_exclusion(self.state))
-        due = header.height % self.config.snapshot_blocks == 0
+        self._since_snapshot += len(self._postings)
+        due = (
+            header.height % self.config.snapshot_blocks == 0
+            or self._since_snapshot >= self.config.snapshot_postings
+        )
         self.store.append(block, snapshot.encode(self.state) if due else None)
+        self._since_snapshot = 0 if due else self._since_snapshot
         self._postings = []
         self.chain.begin(int(time.time()))
         self.blobs.prune(self.state.height)

@@ -39,7 +39,9 @@ class NodeConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How a node runs. Nothing here changes the board."""
 
     snapshot_blocks: int = 300
-    """A snapshot of the state is kept every so many blocks."""
+    """A snapshot of the state is kept every so many blocks,"""
+    snapshot_postings: int = 2000
+    """or after so many postings; whatever comes first bounds what a start must verify."""
     receipt_blocks: int = 600
     """For how many blocks a blob is kept that no posting names."""
     max_blob_bytes: int = 100 * GIB

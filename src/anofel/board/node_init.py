@@ -12,8 +12,9 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import NameOID
 
 from anofel.board.chain import RULE_VERSION
+from anofel.board.genesis import VERSION, check_genesis
 from anofel.board.node_files import STATEMENTS, NodeConfig, write_node
-from anofel.certificates import Purpose, RoleKey, parse_roots, verify_chain
+from anofel.certificates import Purpose, RoleKey, parse_roots
 from anofel.errors import AnofelError, InvalidInput
 from anofel.files import read_small_file
 from anofel.keys import KeyDirectory
@@ -57,7 +58,7 @@ def real_trust(roots: Sequence[Path], certificate: Path | None, key: Path | None
         raise InvalidInput(
             "A root is that of a TEST authority, which vouches for nobody; say --insecure-test-ca to use it."
         )
-    return Trust(found, _checked(RoleKey.from_files(certificate, key), found), insecure=False)
+    return Trust(found, RoleKey.from_files(certificate, key), insecure=False)
 
 
 def insecure_trust(
@@ -74,7 +75,7 @@ def insecure_trust(
         storage = RoleKey.from_files(certificate, key)
     else:
         storage = ca.issue(Purpose.STORAGE, "Storage of the node")
-    return Trust(found, _checked(storage, found), insecure=True)
+    return Trust(found, storage, insecure=True)
 
 
 def make_node(
@@ -97,7 +98,7 @@ def make_node(
     validator = MessageSecret.generate()
     flaws = [INSECURE_CA] * trust.insecure + [INSECURE_KEYS] * keys.is_insecure
     genesis = Genesis(
-        version=1,
+        version=VERSION,
         name=name,
         nonce=secrets.token_bytes(32),
         time=int(time.time()),
@@ -115,6 +116,7 @@ def make_node(
         limits=clock.limits,
         insecure=", ".join(flaws),
     )
+    check_genesis(genesis)
     write_node(directory, genesis, validator, trust.storage, verification, config)
     return genesis
 
@@ -137,9 +139,3 @@ def _read_roots(paths: Sequence[Path]) -> tuple[bytes, ...]:
 def _is_test_root(root: bytes) -> bool:
     subject = x509.load_der_x509_certificate(root).subject
     return any(a.value == ORGANISATION for a in subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME))
-
-
-def _checked(storage: RoleKey, roots: Sequence[bytes]) -> RoleKey:
-    """Refuse a storage role whose receipts nobody would accept."""
-    verify_chain(storage.chain, roots, Purpose.STORAGE, int(time.time()))
-    return storage

@@ -11,6 +11,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from anofel.errors import AnofelError, InvalidInput
 from anofel.messages import Block, Genesis, Header, Posting, Vote
@@ -44,13 +45,18 @@ class StoreError(AnofelError):
 class BlockStore:
     """The blocks of one board in one directory, held by one process at a time."""
 
-    def __init__(self, directory: Path, genesis: Genesis | None = None) -> None:
+    def __init__(self, directory: Path, genesis: Genesis | None = None, *, read_only: bool = False) -> None:
         """Open a board's directory; with a genesis, make it if it is new.
 
-        Raises ``StoreError``: unreadable, held by another process, or of another board.
+        Raises ``StoreError``: unreadable, held by another process, or of another board. Reading only needs
+        no lock, so an audit can run beside a node.
         """
         self.directory = directory
+        self._lock: int | None = None
         with _explained(directory):
+            if read_only:
+                self._read_only()
+                return
             if genesis is not None:
                 directory.mkdir(parents=True, exist_ok=True)
             elif not (directory / FILE).exists():
@@ -60,6 +66,7 @@ class BlockStore:
                 self._open(genesis)
             except BaseException:
                 os.close(self._lock)
+                self._lock = None
                 raise
 
     def _open(self, genesis: Genesis | None) -> None:
@@ -70,16 +77,28 @@ class BlockStore:
         self._connection.execute("PRAGMA synchronous = FULL")
         if genesis is not None and not self._rows("SELECT 1 FROM sqlite_master"):
             self._create(genesis)
-        try:
-            ((found,),) = self._rows("SELECT data FROM genesis")
-        except (ValueError, sqlite3.DatabaseError):
-            raise StoreError(f"{self.directory / FILE} is not a board's file.") from None
-        self.genesis = Genesis.from_bytes(found)
+        self._read_genesis()
         if genesis is not None and genesis != self.genesis:
             raise StoreError(
                 f"{self.directory} holds the board {self.genesis.hash.hex()[:16]}…, "
                 f"not the board {genesis.hash.hex()[:16]}…."
             )
+
+    def _read_genesis(self) -> None:
+        try:
+            ((found,),) = self._rows("SELECT data FROM genesis")
+            self.genesis = Genesis.from_bytes(found)
+        except (ValueError, sqlite3.DatabaseError):
+            raise StoreError(f"{self.directory / FILE} is not a board's file.") from None
+
+    def _read_only(self) -> None:
+        if not (self.directory / FILE).exists():
+            raise StoreError(f"{self.directory} holds no board.")
+        uri = f"{(self.directory / FILE).absolute().as_uri()}?mode=ro"
+        self._connection = sqlite3.connect(
+            uri, uri=True, isolation_level=None, timeout=10, check_same_thread=False
+        )
+        self._read_genesis()
 
     def _create(self, genesis: Genesis) -> None:
         with self._transaction() as connection:
@@ -97,7 +116,9 @@ class BlockStore:
     def close(self) -> None:
         """Let go of the directory."""
         self._connection.close()
-        os.close(self._lock)
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
 
     # Pending postings
 
@@ -157,6 +178,11 @@ class BlockStore:
                     "INSERT OR REPLACE INTO snapshot VALUES (1, ?, ?)", (header.height, snapshot)
                 )
 
+    def keep_snapshot(self, height: int, data: bytes) -> None:
+        """Keep a snapshot of the state after a block that is stored."""
+        with self._transaction() as connection:
+            connection.execute("INSERT OR REPLACE INTO snapshot VALUES (1, ?, ?)", (height, data))
+
     @property
     def height(self) -> int:
         """The last block; 0 before the first."""
@@ -188,10 +214,16 @@ class BlockStore:
             yield block
             height += 1
 
-    def keep_snapshot(self, height: int, snapshot: bytes) -> None:
-        """Keep a new snapshot of the state after a block."""
-        with self._transaction() as connection:
-            connection.execute("INSERT OR REPLACE INTO snapshot VALUES (1, ?, ?)", (height, snapshot))
+    def check_names(self, height: int) -> None:
+        """Check the names that a block and its postings are stored under. Raises ``StoreError``."""
+        for name, encoded in self._rows("SELECT hash, header FROM block WHERE height = ?", height):
+            if Header.from_bytes(encoded).hash(self.genesis.hash) != name:
+                raise StoreError(f"Block {height} is stored under a hash that is not its own.")
+        for place, name, data in self._rows(
+            "SELECT place, id, data FROM posting WHERE height = ? ORDER BY place", height
+        ):
+            if Posting.from_bytes(data).id != name:
+                raise StoreError(f"Posting {place} of block {height} is stored under another name.")
 
     def snapshot(self) -> tuple[int, bytes] | None:
         """Return the last snapshot with its height."""
@@ -200,7 +232,7 @@ class BlockStore:
 
     # SQLite
 
-    def _rows(self, query: str, *values: object) -> list[tuple[bytes, ...]]:
+    def _rows(self, query: str, *values: object) -> list[tuple[Any, ...]]:
         return self._connection.execute(query, values).fetchall()
 
     @contextmanager
@@ -242,6 +274,6 @@ def _take_lock(path: Path) -> int:
 def _explained(directory: Path) -> Iterator[None]:
     try:
         yield
-    except (OSError, sqlite3.OperationalError) as error:
+    except (OSError, sqlite3.DatabaseError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise StoreError(f"{directory} cannot be used: {reason}.") from error

@@ -121,8 +121,6 @@ def init(
     opened = KeyDirectory.open(keys)
     deadlines = {"post_from": post_from, "train": train, "aggregate": aggregate}
     deadlines |= {"count": count, "sum": sum_, "model": model}
-    if post_from >= train:
-        raise typer.BadParameter("It lies before the end of --train.", param_hint="--post-from")
     classes = tuple(_size_class(Class, text, deadlines) for text in size_class or ["100000:64"])
     limits = Limits(
         root_window=root_window,

@@ -1,0 +1,71 @@
+"""Step 0 — what a genesis must fulfil before anybody uses it (DESIGN §2)."""
+
+from anofel.certificates import CertificateRefused, Purpose, parse_roots, verify_chain
+from anofel.committee.context import MAX_LENGTH, MAX_POSTS
+from anofel.errors import InvalidInput
+from anofel.messages import Class, Genesis
+
+VERSION = 1
+MAX_BUNDLE = 16
+
+
+class InvalidGenesis(InvalidInput):
+    """A genesis cannot start a board; the message says what is wrong."""
+
+    code = "invalid-genesis"
+
+
+def check_genesis(genesis: Genesis) -> None:
+    """Refuse a genesis that no board can run with. Raises ``InvalidGenesis``.
+
+    1. Its version is known.
+    2. Its certificate roots can be read.
+    3. Every storage holder is certified at the board's first moment, and the quorum can be reached.
+    4. There are validators, and each has power.
+    5. A bundle has 1 to 16 tasks, and leftovers wait at least one block.
+    6. There are size classes, each with sizes a committee can add and with time for every phase.
+    7. The limits leave room for at least one posting.
+    """
+    _require(genesis.version == VERSION, f"its version is {genesis.version} instead of {VERSION}")
+    try:
+        parse_roots(genesis.roots)
+    except InvalidInput as error:
+        raise InvalidGenesis(f"The genesis cannot be used: {error}") from None
+    for chain in genesis.holders:
+        try:
+            verify_chain(chain, genesis.roots, Purpose.STORAGE, genesis.time)
+        except CertificateRefused as error:
+            raise InvalidGenesis(f"The genesis cannot be used: a storage holder is not: {error}") from None
+    _require(1 <= genesis.quorum <= len(genesis.holders), "its quorum of storage holders cannot be reached")
+    _require(
+        len(genesis.validators) > 0 and all(validator.power > 0 for validator in genesis.validators),
+        "it needs validators with power",
+    )
+    _require(
+        1 <= genesis.bundle_size <= MAX_BUNDLE and genesis.bundle_wait >= 1,
+        f"a bundle has 1 to {MAX_BUNDLE} tasks, and leftovers wait at least one block",
+    )
+    _require(len(genesis.classes) > 0, "it needs a size class")
+    for size in genesis.classes:
+        _check_class(size)
+    limits = genesis.limits
+    numbers = (limits.root_window, limits.max_postings, limits.max_block_bytes, limits.max_runs)
+    more = (limits.max_tasks, limits.max_key_bytes, limits.max_model_bytes)
+    _require(min(*numbers, *more) >= 1, "its limits leave no room")
+
+
+def _check_class(size: Class) -> None:
+    _require(
+        1 <= size.max_length <= MAX_LENGTH and 2 <= size.max_posts <= MAX_POSTS,
+        f"a size class has 1 to {MAX_LENGTH} parameters and 2 to {MAX_POSTS} posts",
+    )
+    phases = (size.train, size.aggregate, size.count, size.sum, size.model)
+    _require(
+        min(phases) >= 1 and size.post_from < size.train,
+        "every phase of a size class takes at least one block, and posting begins before the end",
+    )
+
+
+def _require(condition: bool, reason: str) -> None:
+    if not condition:
+        raise InvalidGenesis(f"The genesis cannot be used: {reason}.")
