@@ -5,6 +5,7 @@ A node, a light client and an audit use the same file. Accepted postings that no
 them into their block. Triggers refuse to change or delete what a block holds.
 """
 
+import errno
 import fcntl
 import os
 import sqlite3
@@ -241,10 +242,11 @@ class BlockStore:
             self._connection.execute("BEGIN IMMEDIATE")
             try:
                 yield self._connection
+                self._connection.execute("COMMIT")
             except BaseException:
-                self._connection.execute("ROLLBACK")
+                if self._connection.in_transaction:  # SQLite itself gives up on a full disk
+                    self._connection.execute("ROLLBACK")
                 raise
-            self._connection.execute("COMMIT")
 
 
 def write_genesis(directory: Path, genesis: Genesis) -> None:
@@ -275,5 +277,13 @@ def _explained(directory: Path) -> Iterator[None]:
     try:
         yield
     except (OSError, sqlite3.DatabaseError) as error:
+        if _is_full(error):
+            raise StoreError(f"The disk of {directory} is full.") from error
         reason = getattr(error, "strerror", None) or str(error)
         raise StoreError(f"{directory} cannot be used: {reason}.") from error
+
+
+def _is_full(error: OSError | sqlite3.DatabaseError) -> bool:
+    if isinstance(error, OSError):
+        return error.errno in (errno.ENOSPC, errno.EDQUOT)
+    return getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL
