@@ -5,6 +5,7 @@ A node, a light client and an audit use the same file. Accepted postings that no
 them into their block. Triggers refuse to change or delete what a block holds.
 """
 
+import errno
 import fcntl
 import os
 import sqlite3
@@ -27,7 +28,8 @@ CREATE TABLE vote (height INTEGER NOT NULL, place INTEGER NOT NULL, vote BLOB NO
     PRIMARY KEY (height, place)) STRICT, WITHOUT ROWID;
 CREATE TABLE posting (height INTEGER NOT NULL, place INTEGER NOT NULL, id BLOB NOT NULL UNIQUE,
     data BLOB NOT NULL, PRIMARY KEY (height, place)) STRICT;
-CREATE TABLE pending (place INTEGER PRIMARY KEY, id BLOB NOT NULL UNIQUE, data BLOB NOT NULL) STRICT;
+CREATE TABLE pending (place INTEGER PRIMARY KEY, id BLOB NOT NULL UNIQUE, data BLOB NOT NULL,
+    time INTEGER NOT NULL) STRICT;
 CREATE TABLE snapshot (one INTEGER PRIMARY KEY CHECK (one = 1), height INTEGER NOT NULL, data BLOB NOT NULL)
     STRICT;
 PRAGMA user_version = 1;
@@ -94,7 +96,9 @@ class BlockStore:
         if not (self.directory / FILE).exists():
             raise StoreError(f"{self.directory} holds no board.")
         uri = f"{(self.directory / FILE).absolute().as_uri()}?mode=ro"
-        self._connection = sqlite3.connect(uri, uri=True, isolation_level=None, timeout=10)
+        self._connection = sqlite3.connect(
+            uri, uri=True, isolation_level=None, timeout=10, check_same_thread=False
+        )
         self._read_genesis()
 
     def _create(self, genesis: Genesis) -> None:
@@ -119,22 +123,36 @@ class BlockStore:
 
     # Pending postings
 
-    def add_pending(self, postings: list[Posting]) -> None:
-        """Keep accepted postings durably, in their order."""
+    def add_pending(self, postings: list[Posting], time: int) -> None:
+        """Keep accepted postings durably, in their order, with the time of the block they wait for.
+
+        Certificates were verified at that time. A restart begins the block with it again, so that what was
+        accepted stays acceptable.
+        """
         with self._transaction() as connection:
             connection.executemany(
-                "INSERT INTO pending (id, data) VALUES (?, ?)",
-                [(posting.id, posting.data) for posting in postings],
+                "INSERT INTO pending (id, data, time) VALUES (?, ?, ?)",
+                [(posting.id, posting.data, time) for posting in postings],
             )
 
     def pending(self) -> list[bytes]:
         """Return the pending postings in their order."""
         return [data for (data,) in self._rows("SELECT data FROM pending ORDER BY place")]
 
-    def contains(self, posting_id: bytes) -> bool:
-        """Whether a posting was accepted, by its name; a client that resends gets the same answer."""
-        query = "SELECT 1 FROM {} WHERE id = ?"
-        return any(self._rows(query.format(table), posting_id) for table in ("pending", "posting"))
+    def pending_time(self) -> int | None:
+        """Return the time of the block that the pending postings wait for."""
+        ((time,),) = self._rows("SELECT max(time) FROM pending")
+        return None if time is None else int(time)
+
+    def height_of(self, posting_id: bytes) -> int | None:
+        """Return the height of an accepted posting, by its name; None if there is none.
+
+        A client that resends gets the same answer.
+        """
+        if self._rows("SELECT 1 FROM pending WHERE id = ?", posting_id):
+            return self.height + 1
+        rows = self._rows("SELECT height FROM posting WHERE id = ?", posting_id)
+        return int(rows[0][0]) if rows else None
 
     # Blocks
 
@@ -224,10 +242,11 @@ class BlockStore:
             self._connection.execute("BEGIN IMMEDIATE")
             try:
                 yield self._connection
+                self._connection.execute("COMMIT")
             except BaseException:
-                self._connection.execute("ROLLBACK")
+                if self._connection.in_transaction:  # SQLite itself gives up on a full disk
+                    self._connection.execute("ROLLBACK")
                 raise
-            self._connection.execute("COMMIT")
 
 
 def write_genesis(directory: Path, genesis: Genesis) -> None:
@@ -257,6 +276,14 @@ def _take_lock(path: Path) -> int:
 def _explained(directory: Path) -> Iterator[None]:
     try:
         yield
-    except (OSError, sqlite3.OperationalError) as error:
+    except (OSError, sqlite3.DatabaseError) as error:
+        if _is_full(error):
+            raise StoreError(f"The disk of {directory} is full.") from error
         reason = getattr(error, "strerror", None) or str(error)
         raise StoreError(f"{directory} cannot be used: {reason}.") from error
+
+
+def _is_full(error: OSError | sqlite3.DatabaseError) -> bool:
+    if isinstance(error, OSError):
+        return error.errno in (errno.ENOSPC, errno.EDQUOT)
+    return getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL

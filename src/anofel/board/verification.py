@@ -349,7 +349,7 @@ def _verdict(check: Callable[[], None]) -> Rejected | None:
 
 
 def _under(rule: Rule, check: Callable[[], object], culprit: str = "") -> None:
-    """Turn a failed check into the rejection of its rule; a missing blob is nobody's fault."""
+    """Turn a failed check into the rejection of its rule; a lost blob is not its author's fault."""
     try:
         check()
     except (Rejected, AttachmentMissing, DamagedBlob):
