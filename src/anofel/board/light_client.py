@@ -56,16 +56,19 @@ class LightClient:
         self.directory = directory
         self.transport = transport
         genesis = self._genesis(genesis_hash)
-        self._store = BlockStore(directory, genesis)
-        self.attachments = DirectoryAttachments(directory / "blobs", self._fetch_blob)
-        self._registration = RegistrationVerifier.from_bytes(
-            self._key("registration", genesis.registration_key)
-        )
-        self._submission = SubmissionVerifier.from_bytes(self._key("submission", genesis.submission_key))
+        keys = {name: self._key(name, pinned) for name, pinned in _pinned(genesis).items()}
+        self._registration = RegistrationVerifier.from_bytes(keys["registration"])
+        self._submission = SubmissionVerifier.from_bytes(keys["submission"])
         self._identities = [
             verify_chain(chain, genesis.roots, Purpose.STORAGE, genesis.time) for chain in genesis.holders
         ]
-        self.chain = self._load()
+        self.attachments = DirectoryAttachments(directory / "blobs", self._fetch_blob)
+        self._store = BlockStore(directory, genesis)
+        try:
+            self.chain = self._load()
+        except BaseException:
+            self._store.close()
+            raise
 
     @property
     def genesis(self) -> Genesis:
@@ -203,19 +206,23 @@ class LightClient:
         return directory
 
     def _load(self) -> Chain:
-        """Restore the verified state: the last snapshot, then the blocks after it."""
+        """Restore the verified state: the last snapshot if it is sound, then the blocks after it."""
         store, genesis = self._store, self._store.genesis
         verifier = Verifier(genesis.hash, self._registration, self._submission, self.attachments)
-        state, kept = State.at_genesis(genesis), store.snapshot()
-        if kept is not None:
-            header = store.header(kept[0])
-            if header is None:
-                raise StoreError(f"{self.directory} has a snapshot of a block that it does not have.")
-            state = snapshot.decode(kept[1], genesis, header)
-        chain = Chain(state, verifier)
-        for block in store.blocks(state.height + 1):
+        chain = Chain(self._snapshot() or State.at_genesis(genesis), verifier)
+        for block in store.blocks(chain.state.height + 1):
             chain.follow(block)
         return chain
+
+    def _snapshot(self) -> State | None:
+        kept = self._store.snapshot()
+        header = self._store.header(kept[0]) if kept is not None else None
+        if kept is None or header is None:
+            return None
+        try:
+            return snapshot.decode(kept[1], self._store.genesis, header)
+        except snapshot.DamagedSnapshot:
+            return None  # the blocks are still there, and are verified again
 
     # Genesis, keys, blobs
 
@@ -247,6 +254,10 @@ class LightClient:
 
     def _fetch_blob(self, sha256: bytes, path: Path) -> None:
         fetch_blob(self.transport, self.genesis, sha256, path)
+
+
+def _pinned(genesis: Genesis) -> dict[str, bytes]:
+    return {"registration": genesis.registration_key, "submission": genesis.submission_key}
 
 
 def _measure(data: bytes | Path) -> tuple[bytes, int]:
