@@ -27,7 +27,7 @@ class Secret:
         return "Secret(<redacted>)"
 
 
-def write_new_directory(path: Path, files: Mapping[str, bytes | Secret]) -> None:
+def write_new_directory(path: Path, files: Mapping[str, bytes | Secret], *, mode: int = 0o755) -> None:
     """Write all files into a new directory that appears at once. Raises FileExists, InvalidInput."""
     _refuse_existing(path)
     try:
@@ -36,7 +36,7 @@ def write_new_directory(path: Path, files: Mapping[str, bytes | Secret]) -> None
         try:
             for name, content in files.items():
                 _write(partial / name, content)
-            partial.chmod(0o755)
+            partial.chmod(mode)
             _sync(partial)
             partial.rename(path)
         finally:

@@ -1,0 +1,242 @@
+"""The directory of one role: what people edit, what nobody may read, and what the role has verified.
+
+==================== ==================================================================
+``role.toml``        role, board, proxy and the role's settings; no secrets; for editing
+``secrets.keystore`` the role's secrets (``anofel.keystore``)
+``board/``           the verified view of the board (``LightClient``)
+``outbox/``          every posting, stored before it is sent (``Outbox``)
+``status.json``      what the role saw and did last, for ``status``
+``role.lock``        held by the one process that plays the role
+==================== ==================================================================
+"""
+
+import fcntl
+import json
+import os
+import secrets as randomness
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final, Self
+
+import msgspec
+
+from anofel.board.light_client import LightClient
+from anofel.errors import AnofelError, InvalidInput
+from anofel.files import FileExists, Secret, read_small_file, write_new_directory
+from anofel.keystore import KeyFile, Keystore, Passphrase, Unlock
+from anofel.roles.outbox import Outbox
+from anofel.transport import Transport
+from anofel.transport_address import BoardAddress, ProxyAddress
+
+CONFIG: Final = "role.toml"
+KEYSTORE: Final = "secrets.keystore"
+BOARD: Final = "board"
+OUTBOX: Final = "outbox"
+STATUS: Final = "status.json"
+LOCK: Final = "role.lock"
+
+Setting = str | int | bool | list[str]
+"""What a setting in ``role.toml`` may be."""
+
+
+class RoleError(AnofelError):
+    """A role's directory cannot be used; the message says why."""
+
+    code = "role-directory"
+
+
+class RoleBusy(RoleError):
+    """Another process plays the role."""
+
+    code = "role-busy"
+
+
+class RoleConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """``role.toml``."""
+
+    role: str
+    board: str
+    """The board's address."""
+    genesis: str
+    """The hash of the board's genesis, in hexadecimal."""
+    proxy: str = ""
+    ca_file: str = ""
+    """Roots for the board's TLS certificate, in PEM; empty for those of the system."""
+    settings: dict[str, Setting] = {}
+    """What the role itself reads."""
+
+    def check(self) -> None:
+        """Refuse what cannot work. Raises ``InvalidInput``."""
+        BoardAddress.parse(self.board)
+        if self.proxy:
+            ProxyAddress.parse(self.proxy)
+        if len(self.genesis_hash) != 32:
+            raise InvalidInput("The genesis hash has 64 hexadecimal digits.")
+
+    @property
+    def genesis_hash(self) -> bytes:
+        """The board's name. Raises ``InvalidInput``."""
+        try:
+            return bytes.fromhex(self.genesis)
+        except ValueError:
+            raise InvalidInput("The genesis hash has 64 hexadecimal digits.") from None
+
+    def to_toml(self) -> bytes:
+        """Write the file."""
+        lines = ["# Which role this is and where its board is. Secrets are in secrets.keystore."]
+        names = ("role", "board", "genesis", "proxy", "ca_file")
+        lines += [f"{name} = {_toml(getattr(self, name))}" for name in names]
+        lines += ["", "[settings]", *(f"{name} = {_toml(value)}" for name, value in self.settings.items())]
+        return ("\n".join(lines) + "\n").encode()
+
+
+class RoleDirectory:
+    """One role, opened by one process at a time."""
+
+    def __init__(self, path: Path, config: RoleConfig, secrets: Keystore, lock: int) -> None:
+        self.path = path
+        self.config = config
+        self.secrets = secrets
+        """Changes are kept by ``secrets.save()``."""
+        self.outbox = Outbox(path / OUTBOX)
+        self._lock: int | None = lock
+
+    @classmethod
+    def create(
+        cls,
+        path: Path,
+        unlock: Unlock,
+        *,
+        role: str,
+        board: str,
+        genesis_hash: bytes,
+        proxy: str = "",
+        ca_file: Path | None = None,
+        settings: Mapping[str, Setting] | None = None,
+        secrets: Mapping[str, bytes] | None = None,
+        files: Mapping[str, bytes | Secret] | None = None,
+    ) -> None:
+        """Make a role's directory, whole or not at all. Raises ``FileExists``, ``InvalidInput``."""
+        if path.exists() or path.is_symlink():
+            raise FileExists(f"{path} exists already; it is not overwritten.")
+        config = RoleConfig(
+            role=role,
+            board=board,
+            genesis=genesis_hash.hex(),
+            proxy=proxy,
+            ca_file="" if ca_file is None else str(ca_file.absolute()),
+            settings=dict(settings or {}),
+        )
+        config.check()
+        locked = _locked_secrets(unlock, role, secrets or {})
+        own: dict[str, bytes | Secret] = {CONFIG: config.to_toml(), KEYSTORE: Secret(locked)}
+        write_new_directory(path, {**(files or {}), **own}, mode=0o700)
+
+    @classmethod
+    def open(cls, path: Path, unlock: Unlock, *, role: str) -> Self:
+        """Open a role's directory and hold it. Raises ``RoleError``, ``RoleBusy``, ``KeystoreError``."""
+        config = read_config(path, role=role)
+        lock = _take_lock(path)
+        try:
+            return cls(path, config, Keystore.open(path / KEYSTORE, unlock, role=role), lock)
+        except BaseException:
+            os.close(lock)
+            raise
+
+    def connect(self, on_wait: Callable[[str], None] = lambda _what: None) -> LightClient:
+        """Open the verified view of the board; the first time genesis and keys are fetched and checked.
+
+        ``on_wait`` is told when the board does not answer at once. Raises ``PeerUnreachable``.
+        """
+        transport = Transport(
+            self.config.board,
+            self.config.proxy or None,
+            Path(self.config.ca_file) if self.config.ca_file else None,
+            on_wait=lambda words, seconds: on_wait(f"{words}; trying again in {seconds:.0f} s"),
+        )
+        return LightClient(self.path / BOARD, transport, genesis_hash=self.config.genesis_hash)
+
+    def keep_status(self, status: Mapping[str, Any]) -> None:
+        """Keep what ``status`` shows; the last one wins."""
+        partial = self.path / f".{STATUS}.{randomness.token_hex(8)}"
+        partial.write_text(json.dumps(status, indent=2) + "\n")
+        partial.replace(self.path / STATUS)
+
+    def close(self) -> None:
+        """Let the next process have the directory."""
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def read_config(path: Path, *, role: str) -> RoleConfig:
+    """Read ``role.toml``. Raises ``RoleError``, ``InvalidInput``."""
+    if not (path / CONFIG).is_file():
+        raise RoleError(f"{path} is not the directory of a role; make one with anofel {role} init.")
+    try:
+        config = msgspec.toml.decode(read_small_file(path / CONFIG), type=RoleConfig)
+    except msgspec.MsgspecError as error:
+        raise InvalidInput(f"{path / CONFIG} cannot be used: {error}.") from None
+    if config.role != role:
+        raise RoleError(f"{path} is the directory of the role {config.role!r}, not {role!r}.")
+    config.check()
+    return config
+
+
+def read_status(path: Path, *, role: str) -> dict[str, Any]:
+    """Return what the role saw and did last, also while it runs; empty if it never ran."""
+    read_config(path, role=role)
+    try:
+        found = json.loads((path / STATUS).read_bytes())
+    except FileNotFoundError:
+        return {}
+    except ValueError:
+        raise RoleError(f"{path / STATUS} is damaged; the role writes it again when it runs.") from None
+    return dict(found)
+
+
+def unlock_with(key_file: Path | None, passphrase_file: Path | None, *, new: bool = False) -> Unlock:
+    """Return what opens a key store: a key file, a passphrase file, or else a passphrase from the terminal.
+
+    With ``new`` a key file that is not there is made, and a passphrase is asked for twice.
+    """
+    if key_file is not None and passphrase_file is not None:
+        raise InvalidInput("Give a key file or a passphrase file, not both.")
+    if key_file is not None:
+        return KeyFile.generate(key_file) if new and not key_file.exists() else KeyFile(key_file)
+    if passphrase_file is not None:
+        return Passphrase.read(passphrase_file)
+    return Passphrase.ask(confirm=new)
+
+
+def _locked_secrets(unlock: Unlock, role: str, secrets: Mapping[str, bytes]) -> bytes:
+    """Return a new key store's bytes; only the locked file ever touches the disk."""
+    with tempfile.TemporaryDirectory(prefix="anofel-") as directory:
+        path = Path(directory) / KEYSTORE
+        store = Keystore.create(path, unlock, role=role)
+        for name, value in secrets.items():
+            store[name] = value
+        store.save()
+        return path.read_bytes()
+
+
+def _take_lock(path: Path) -> int:
+    handle = os.open(path / LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(handle)
+        raise RoleBusy(f"Another process plays the role in {path}.") from None
+    return handle
+
+
+def _toml(value: Setting) -> str:
+    """Write a value; strings of JSON without escapes beyond the basic ones are strings of TOML."""
+    return json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,151 @@
+"""Postings on their way to the board: stored, then sent; after a crash the same bytes are sent again.
+
+A posting has a name, such as ``aggregate/<task>/<iteration>``. The first posting stored under a name
+is the only one that is ever sent under it.
+"""
+
+import os
+import re
+import secrets
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from anofel.board.light_client import LightClient
+from anofel.errors import AnofelError, InvalidInput
+from anofel.files import FileExists, Secret, write_new_file
+from anofel.messages import Posting
+from anofel.transport import RETRIED, Refused
+
+RESEND_BLOCKS: Final = 3
+"""A posting that the node took is sent again if after so many blocks its role still has reason to send it."""
+_POSTING: Final = ".posting"
+_ANSWER: Final = ".answer.json"
+_NAME: Final = re.compile(r"[a-z0-9-]+(/[a-z0-9-]+)*")
+_MAX_NAME: Final = 200
+
+
+class DamagedOutbox(AnofelError):
+    """A stored posting cannot be read; nothing is sent in its place."""
+
+    code = "damaged-outbox"
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """What the board said about a posting."""
+
+    height: int
+    """Our verified height when the board answered."""
+    refused: str = ""
+    """The code of the rule that it breaks; empty if the board took it."""
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """A stored posting and the board's answer; without one it was never answered."""
+
+    name: str
+    posting: Posting
+    answer: Answer | None
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether the board refused it for good."""
+        return self.answer is not None and bool(self.answer.refused)
+
+
+class Outbox:
+    """The postings of one role in one directory."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+
+    def send(self, board: LightClient, name: str, make: Callable[[], Posting]) -> Sent:
+        """Send the posting of this name; ``make`` makes it if none is stored, and uploads what it names.
+
+        A refusal for good is an answer, kept with its code and never asked for again. What may pass
+        (no connection, a full block) is raised: ``PeerUnreachable``, ``Refused``; the posting stays stored.
+        """
+        sent = self.find(name)
+        if sent is None:
+            sent = self._store(name, make())
+        if sent.is_refused or self._is_fresh(sent, board.state.height):
+            return sent
+        answer = Answer(board.state.height)
+        try:
+            board.post(sent.posting)
+        except Refused as error:
+            if error.status in RETRIED or error.status >= 500:
+                raise
+            answer = Answer(board.state.height, error.code, error.detail)
+        self._write_answer(name, answer)
+        return Sent(name, sent.posting, answer)
+
+    def find(self, name: str) -> Sent | None:
+        """Return the posting of this name, if one is stored. Raises ``DamagedOutbox``."""
+        path = self._path(name, _POSTING)
+        if not path.exists():
+            return None
+        try:
+            posting = Posting.from_bytes(path.read_bytes())
+        except (OSError, InvalidInput):
+            raise DamagedOutbox(f"{path} cannot be read; nothing is sent in its place.") from None
+        return Sent(name, posting, self._answer(name))
+
+    def unanswered(self) -> list[Sent]:
+        """Return what was stored and never answered: what a crash interrupted."""
+        return [sent for sent in self if sent.answer is None]
+
+    def refused(self) -> list[Sent]:
+        """Return what the board refused for good."""
+        return [sent for sent in self if sent.is_refused]
+
+    def __iter__(self) -> Iterator[Sent]:
+        """Go through everything stored, by name."""
+        for path in sorted(self._directory.glob(f"*{_POSTING}")):
+            sent = self.find(path.name.removesuffix(_POSTING).replace(".", "/"))
+            if sent is not None:
+                yield sent
+
+    def _store(self, name: str, posting: Posting) -> Sent:
+        """Keep a posting durably; a name is taken once."""
+        self._directory.mkdir(mode=0o700, exist_ok=True)
+        path = self._path(name, _POSTING)
+        try:
+            write_new_file(path, Secret(posting.data))
+        except FileExists:
+            raise InvalidInput(
+                f"A posting named {name} was stored before; it is the one that counts."
+            ) from None
+        return Sent(name, posting, None)
+
+    @staticmethod
+    def _is_fresh(sent: Sent, height: int) -> bool:
+        return sent.answer is not None and height < sent.answer.height + RESEND_BLOCKS
+
+    def _answer(self, name: str) -> Answer | None:
+        try:
+            return msgspec.json.decode(self._path(name, _ANSWER).read_bytes(), type=Answer)
+        except FileNotFoundError:
+            return None
+        except msgspec.MsgspecError:
+            return None  # the board is asked again, with the same bytes
+
+    def _write_answer(self, name: str, answer: Answer) -> None:
+        path = self._path(name, _ANSWER)
+        partial = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+        descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(msgspec.json.encode(answer))
+            file.flush()
+            os.fsync(descriptor)
+        partial.replace(path)
+
+    def _path(self, name: str, suffix: str) -> Path:
+        if not _NAME.fullmatch(name) or len(name) > _MAX_NAME:
+            raise InvalidInput(f"{name!r} is no name for a posting.")
+        return self._directory / f"{name.replace('/', '.')}{suffix}"
