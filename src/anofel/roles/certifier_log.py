@@ -1,0 +1,209 @@
+"""A certifier's private log: for whom a nonce was drawn, and what was signed for which key (D-02).
+
+One SQLite file that only its owner can read. What is signed is written and synced before it leaves.
+Rules, numbered as in ``docs/certifier.md``:
+
+4. A nonce is good for one request.
+5. A dataset digest d is certified for one master key.
+6. A subject has one master key.
+"""
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from anofel.errors import AnofelError, InvalidInput
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS nonce (
+    nonce BLOB PRIMARY KEY, subject TEXT NOT NULL, dt INTEGER NOT NULL, drawn_at INTEGER NOT NULL,
+    request BLOB
+) STRICT;
+CREATE TABLE IF NOT EXISTS issued (
+    d BLOB PRIMARY KEY, mpk BLOB NOT NULL, dt INTEGER NOT NULL, subject TEXT NOT NULL,
+    certifier BLOB NOT NULL, rows INTEGER NOT NULL, issued_at INTEGER NOT NULL, certificate BLOB NOT NULL
+) STRICT;
+CREATE TABLE IF NOT EXISTS invitation (
+    token_hash BLOB PRIMARY KEY, subject TEXT NOT NULL, dt INTEGER NOT NULL, invited_at INTEGER NOT NULL
+) STRICT;
+PRAGMA user_version = 1;
+"""
+
+
+class CertificationRefused(AnofelError):
+    """The certifier does not sign. ``code`` says why."""
+
+    code = "certification-refused"
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+@dataclass(frozen=True)
+class Issued:
+    """One line of the log."""
+
+    d: bytes
+    mpk: bytes
+    dt: int
+    subject: str
+    certifier: bytes
+    rows: int
+    issued_at: int
+    certificate: bytes
+
+    def __repr__(self) -> str:
+        return f"Issued({self.subject!r}, type {self.dt}, <redacted>)"
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """For whom and for what a nonce was drawn."""
+
+    subject: str
+    dt: int
+
+
+class CertifierLog:
+    """The log in one file."""
+
+    def __init__(self, path: Path) -> None:
+        """Open or make the file. Raises ``InvalidInput``."""
+        self._path = path
+        try:
+            if not path.exists():
+                os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+            with self._connect() as connection:
+                connection.executescript(_SCHEMA)
+        except (OSError, sqlite3.DatabaseError) as error:
+            raise InvalidInput(f"The log '{path}' cannot be used: {error}.") from None
+
+    @contextmanager
+    def _connect(self) -> Iterator[sqlite3.Connection]:
+        connection = sqlite3.connect(self._path, timeout=30, isolation_level=None)
+        try:
+            connection.execute("PRAGMA synchronous = FULL")
+            yield connection
+        finally:
+            connection.close()
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        with self._connect() as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield connection
+            except BaseException:
+                connection.execute("ROLLBACK")
+                raise
+            connection.execute("COMMIT")
+
+    # Nonces
+
+    def add_nonce(self, nonce: bytes, drawn: Drawn, *, time: int) -> None:
+        """Remember a nonce."""
+        with self._connect() as connection:
+            connection.execute(
+                "INSERT INTO nonce (nonce, subject, dt, drawn_at) VALUES (?, ?, ?, ?)",
+                (nonce, drawn.subject, drawn.dt, time),
+            )
+
+    def drawn_for(self, nonce: bytes, request: bytes) -> Drawn:
+        """Say whose nonce it is; a nonce that another request used is refused (4)."""
+        with self._connect() as connection:
+            row = connection.execute(
+                "SELECT subject, dt, request FROM nonce WHERE nonce = ?", (nonce,)
+            ).fetchone()
+        if row is None:
+            raise CertificationRefused("nonce-unknown", "The request's nonce is not one of this certifier.")
+        if row[2] is not None and row[2] != request:
+            raise CertificationRefused("nonce-used", "The request's nonce was used for another request.")
+        return Drawn(str(row[0]), int(row[1]))
+
+    # Invitations
+
+    def add_invitation(self, token_hash: bytes, drawn: Drawn, *, time: int) -> None:
+        """Remember whom a token was given to; the token itself is not kept."""
+        with self._connect() as connection:
+            connection.execute(
+                "INSERT INTO invitation VALUES (?, ?, ?, ?)", (token_hash, drawn.subject, drawn.dt, time)
+            )
+
+    def invited(self, token_hash: bytes) -> Drawn:
+        """Say to whom a token was given. Raises ``CertificationRefused``."""
+        with self._connect() as connection:
+            row = connection.execute(
+                "SELECT subject, dt FROM invitation WHERE token_hash = ?", (token_hash,)
+            ).fetchone()
+        if row is None:
+            raise CertificationRefused("not-invited", "The token is not one of this certifier.")
+        return Drawn(str(row[0]), int(row[1]))
+
+    # Certificates
+
+    def find(self, d: bytes, mpk: bytes, dt: int, subject: str) -> Issued | None:
+        """Return what was signed for the same four, or None; refuse what rules 5 and 6 forbid."""
+        with self._connect() as connection:
+            return _find(connection, d, mpk, dt, subject)
+
+    def add(self, issued: Issued, *, nonce: bytes, request: bytes) -> Issued:
+        """Write down a signature and spend its nonce, together; the first one for the same four stays."""
+        with self._transaction() as connection:
+            found = _find(connection, issued.d, issued.mpk, issued.dt, issued.subject)
+            if found is None:
+                connection.execute(
+                    "INSERT INTO issued VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                    (
+                        issued.d,
+                        issued.mpk,
+                        issued.dt,
+                        issued.subject,
+                        issued.certifier,
+                        issued.rows,
+                        issued.issued_at,
+                        issued.certificate,
+                    ),
+                )
+            spent = connection.execute(
+                "UPDATE nonce SET request = ? WHERE nonce = ? AND (request IS NULL OR request = ?)",
+                (request, nonce, request),
+            ).rowcount
+            if spent != 1:
+                raise CertificationRefused("nonce-used", "The request's nonce was used for another request.")
+        return found or issued
+
+    def counts(self) -> dict[str, int]:
+        """Count certificates, subjects and nonces that no request used yet."""
+        with self._connect() as connection:
+            issued, subjects = connection.execute(
+                "SELECT COUNT(*), COUNT(DISTINCT subject) FROM issued"
+            ).fetchone()
+            (waiting,) = connection.execute("SELECT COUNT(*) FROM nonce WHERE request IS NULL").fetchone()
+        return {"certificates": int(issued), "subjects": int(subjects), "open_nonces": int(waiting)}
+
+
+def _find(connection: sqlite3.Connection, d: bytes, mpk: bytes, dt: int, subject: str) -> Issued | None:
+    row = connection.execute(
+        "SELECT d, mpk, dt, subject, certifier, rows, issued_at, certificate FROM issued WHERE d = ?", (d,)
+    ).fetchone()
+    found = None if row is None else Issued(*row)
+    if found is not None and found.mpk != mpk:
+        raise CertificationRefused(
+            "dataset-certified", "This dataset was certified for another master key; it gets no second one."
+        )
+    if found is not None and (found.subject != subject or found.dt != dt):
+        raise CertificationRefused(
+            "dataset-certified", "This dataset was certified for another subject or as another type."
+        )
+    other = connection.execute(
+        "SELECT 1 FROM issued WHERE subject = ? AND mpk != ?", (subject, mpk)
+    ).fetchone()
+    if other is not None:
+        raise CertificationRefused(
+            "subject-has-key", "This subject was certified for another master key; it gets no second one."
+        )
+    return found

@@ -1,0 +1,13 @@
+"""Checks of a certifier's own, as its policy names them."""
+
+from anofel.errors import InvalidInput
+from anofel.studies.dataset import Dataset
+
+
+def refuse(dataset: Dataset, subject: str) -> None:
+    raise InvalidInput(f"{subject} shows {len(dataset)} rows that do not please us.")
+
+
+def accept(dataset: Dataset, subject: str) -> None:
+    assert len(dataset)
+    assert subject

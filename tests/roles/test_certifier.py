@@ -1,0 +1,336 @@
+"""The certifier: what it signs, what it refuses, each rule alone."""
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from anofel.board.serve import listen
+from anofel.certificates import Purpose, RoleKey
+from anofel.errors import InvalidInput, InvalidProof
+from anofel.keys import KeyDirectory
+from anofel.keystore import KeyFile
+from anofel.phase1_setup.certification import CertificateRequest, request_certificate
+from anofel.primitives import CertifierKey, DatasetDigest, DatasetType, MasterSecret
+from anofel.roles import client_request
+from anofel.roles.certificate_files import (
+    CertificateDocument,
+    InvitationDocument,
+    MalformedDocument,
+    NonceDocument,
+    RequestDocument,
+)
+from anofel.roles.certifier import Certifier, CertifierDesk
+from anofel.roles.certifier_log import CertificationRefused
+from anofel.roles.certifier_service import make_app
+from anofel.roles.client_files import NotCertified, credential
+from anofel.roles.directory import RoleDirectory
+from anofel.studies.table import RowDoesNotFit
+from anofel.testing_ca import TestAuthority
+from anofel.transport import Refused, Transport
+from tests.node.support import make_board, running
+from tests.roles.people import (
+    TYPE,
+    make_certifier,
+    make_client,
+    open_certifier,
+    open_client,
+    write_policy,
+    write_table,
+)
+
+GENESIS = bytes(range(32))
+BOARD = "http://board.example"
+
+
+@pytest.fixture(scope="module")
+def role_key() -> RoleKey:
+    return TestAuthority.create().issue(Purpose.CERTIFIER, "Clinic")
+
+
+@pytest.fixture
+def certifier(tmp_path: Path, keys: KeyDirectory, role_key: RoleKey) -> Iterator[Certifier]:
+    path, unlock = make_certifier(tmp_path / "certifier", keys, role_key, board=BOARD, genesis=GENESIS)
+    opened = open_certifier(path, unlock)
+    yield opened
+    opened.directory.close()
+
+
+@pytest.fixture
+def client(tmp_path: Path, keys: KeyDirectory) -> Iterator[RoleDirectory]:
+    opened = open_client(*make_client(tmp_path / "client", keys, board=BOARD, genesis=GENESIS))
+    yield opened
+    opened.close()
+
+
+def data_of(directory: RoleDirectory) -> Path:
+    return Path(str(directory.config.settings["data"]))
+
+
+def ask(certifier: Certifier, client: RoleDirectory, subject: str = "Ward 3") -> RequestDocument:
+    return client_request.make_request(client, certifier.desk.draw_nonce(subject, TYPE))
+
+
+@contextmanager
+def refused(code: str) -> Iterator[None]:
+    with pytest.raises(CertificationRefused) as caught:
+        yield
+    assert caught.value.code == code
+
+
+def test_a_certificate_by_files(certifier: Certifier, client: RoleDirectory, tmp_path: Path) -> None:
+    (tmp_path / "nonce").write_bytes(certifier.desk.draw_nonce("Ward 3", TYPE).to_bytes() + b"\n")
+    request = client_request.make_request(client, NonceDocument.read(tmp_path / "nonce"))
+    (tmp_path / "request").write_bytes(request.to_bytes())
+    made = certifier.certify(RequestDocument.read(tmp_path / "request"), data_of(client))
+    (tmp_path / "certificate").write_bytes(made.to_bytes())
+    with pytest.raises(NotCertified):
+        credential(client.secrets)
+    client_request.accept_file(client, tmp_path / "certificate")
+    credential(client.secrets).verify()
+
+
+def test_the_same_request_gives_the_same_certificate(certifier: Certifier, client: RoleDirectory) -> None:
+    request = ask(certifier, client)
+    first = certifier.certify(request, data_of(client))
+    assert certifier.certify(request, data_of(client)).to_bytes() == first.to_bytes()
+    again = certifier.certify(ask(certifier, client), data_of(client))
+    assert again.to_bytes() == first.to_bytes()
+    assert certifier.desk.log.counts() == {"certificates": 1, "subjects": 1, "open_nonces": 0}
+
+
+def test_rule_1_a_request_is_canonical(certifier: Certifier, client: RoleDirectory) -> None:
+    data = ask(certifier, client).to_bytes()
+    for wrong in (
+        data + b" ",
+        data.replace(b'":', b'": ', 1),
+        b"{}",
+        b"[",
+        data.replace(b'"dt":7', b'"dt":"7"'),
+    ):
+        with pytest.raises(MalformedDocument):
+            RequestDocument.from_bytes(wrong)
+
+
+def test_rule_2_the_type_is_the_one_of_the_nonce(certifier: Certifier, client: RoleDirectory) -> None:
+    with refused("dataset-type"):
+        certifier.certify(replace(ask(certifier, client), dt=8), data_of(client))
+    with refused("dataset-type"):
+        certifier.desk.draw_nonce("Ward 3", 8)
+
+
+def test_rule_3_the_ownership_proof_is_for_this_request(
+    certifier: Certifier, client: RoleDirectory, keys: KeyDirectory
+) -> None:
+    stranger = replace(ask(certifier, client), mpk=MasterSecret.generate().public_key().to_bytes())
+    with pytest.raises(InvalidProof):
+        certifier.certify(stranger, data_of(client))
+    other_nonce = certifier.desk.draw_nonce("Ward 3", TYPE).nonce
+    with pytest.raises(InvalidProof):
+        certifier.certify(replace(ask(certifier, client), nonce=other_nonce), data_of(client))
+    assert certifier.desk.log.counts()["certificates"] == 0
+
+
+def test_rule_4_a_nonce_is_good_for_one_request(certifier: Certifier, client: RoleDirectory) -> None:
+    with refused("nonce-unknown"):
+        certifier.certify(replace(ask(certifier, client), nonce=bytes(32)), data_of(client))
+    nonce = certifier.desk.draw_nonce("Ward 3", TYPE)
+    certifier.certify(client_request.make_request(client, nonce), data_of(client))
+    with refused("nonce-used"):  # proofs are randomised, so this is another request
+        certifier.certify(client_request.make_request(client, nonce), data_of(client))
+
+
+def test_rule_5_a_dataset_has_one_key(
+    certifier: Certifier, client: RoleDirectory, tmp_path: Path, keys: KeyDirectory
+) -> None:
+    certifier.certify(ask(certifier, client), data_of(client))
+    with open_client(*make_client(tmp_path / "other", keys, board=BOARD, genesis=GENESIS)) as other:
+        with refused("dataset-certified"):
+            certifier.certify(ask(certifier, other, "Ward 4"), data_of(other))
+    with refused("dataset-certified"):
+        certifier.certify(ask(certifier, client, "Ward 4"), data_of(client))
+
+
+def test_rule_6_a_subject_has_one_key(
+    certifier: Certifier, client: RoleDirectory, tmp_path: Path, keys: KeyDirectory
+) -> None:
+    certifier.certify(ask(certifier, client), data_of(client))
+    with open_client(*make_client(tmp_path / "other", keys, board=BOARD, genesis=GENESIS, seed=5)) as other:
+        with refused("subject-has-key"):
+            certifier.certify(ask(certifier, other), data_of(other))
+
+
+def test_the_log_is_kept_by_the_next_process(
+    certifier: Certifier, client: RoleDirectory, tmp_path: Path, keys: KeyDirectory
+) -> None:
+    request = ask(certifier, client)
+    certifier.certify(request, data_of(client))
+    certifier.directory.close()
+    again = open_certifier(tmp_path / "certifier" / "role", KeyFile(tmp_path / "certifier" / "key"))
+    assert (again.directory.path / "certifier.sqlite").stat().st_mode & 0o777 == 0o600
+    with open_client(*make_client(tmp_path / "other", keys, board=BOARD, genesis=GENESIS)) as other:
+        with refused("dataset-certified"):
+            again.certify(ask(again, other, "Ward 4"), data_of(other))
+    again.directory.close()
+
+
+@pytest.mark.parametrize(
+    ("code", "policy"),
+    [
+        ("row-count", {"min_rows": 31}),
+        ("row-count", {"max_rows": 29}),
+        ("identifying-column", {"identifying": ["age"]}),
+        ("own-check", {"check": "tests.roles.checks:refuse"}),
+    ],
+)
+def test_rules_7_to_10_the_policy(
+    certifier: Certifier, client: RoleDirectory, tmp_path: Path, code: str, policy: dict[str, object]
+) -> None:
+    write_policy(tmp_path / "certifier", **policy)
+    with refused(code):
+        certifier.certify(ask(certifier, client), data_of(client))
+
+
+def test_rule_7_every_row_fits_the_schema(certifier: Certifier, client: RoleDirectory) -> None:
+    request, data = ask(certifier, client), data_of(client)
+    data.write_text(data.read_text() + "Patient X,999,100,I,,no\n")
+    with pytest.raises(RowDoesNotFit, match="Line 32, column 'age'"):
+        certifier.certify(request, data)
+
+
+def test_rule_9_duplicates_are_counted(certifier: Certifier, client: RoleDirectory) -> None:
+    data = data_of(client)
+    data.write_text(data.read_text() + 4 * "Patient X,50,100,I,,no\n")
+    request = ask(certifier, client)
+    certifier.certify(request, data)  # three of the four equal an earlier one
+    data.write_text(data.read_text() + "Patient Y,50,100,I,,no\n")
+    with refused("duplicate-rows"):
+        certifier.certify(ask(certifier, client), data)
+
+
+def test_rule_10_a_check_of_its_own_that_accepts(
+    certifier: Certifier, client: RoleDirectory, tmp_path: Path
+) -> None:
+    write_policy(tmp_path / "certifier", check="tests.roles.checks:accept")
+    certifier.certify(ask(certifier, client), data_of(client))
+    write_policy(tmp_path / "certifier", check="tests.roles.checks:nothing")
+    with pytest.raises(InvalidInput, match="can be imported"):
+        certifier.certify(ask(certifier, client), data_of(client))
+
+
+def test_rule_11_the_data_is_the_one_that_is_shown(
+    certifier: Certifier, client: RoleDirectory, tmp_path: Path
+) -> None:
+    with refused("not-the-data"):
+        certifier.certify(ask(certifier, client), write_table(tmp_path / "other.csv", seed=9))
+
+
+# What a client refuses
+
+
+def test_a_client_refuses_what_is_not_its_own(
+    certifier: Certifier, client: RoleDirectory, tmp_path: Path, keys: KeyDirectory
+) -> None:
+    nonce = certifier.desk.draw_nonce("Ward 3", TYPE)
+    for change in ({"genesis": bytes(32)}, {"dt": 8}, {"ownership_key": bytes(32)}):
+        with pytest.raises(InvalidInput):
+            client_request.make_request(client, replace(nonce, **change))  # type: ignore[arg-type]
+    made = certifier.certify(ask(certifier, client), data_of(client))
+    other = MasterSecret.generate().public_key().to_bytes()
+    for change in ({"genesis": bytes(32)}, {"mpk": other}, {"dt": 8}, {"d": bytes(32)}):
+        path = tmp_path / "certificate"
+        path.write_bytes(replace(made, **change).to_bytes())  # type: ignore[arg-type]
+        with pytest.raises(InvalidInput):
+            client_request.accept_file(client, path)
+    assert "certificate" not in client.secrets
+
+
+# By HTTP
+
+
+@pytest.fixture
+def url(certifier: Certifier) -> Iterator[str]:
+    import uvicorn
+
+    taken = listen("127.0.0.1", 0)
+    server = uvicorn.Server(uvicorn.Config(make_app(certifier), log_level="error", lifespan="off", ws="none"))
+    thread = threading.Thread(target=lambda: server.run([taken]), daemon=True)
+    thread.start()
+    while not server.started:
+        time.sleep(0.01)
+    yield f"http://127.0.0.1:{taken.getsockname()[1]}"
+    server.should_exit = True
+    thread.join()
+
+
+def test_a_certificate_by_http(certifier: Certifier, client: RoleDirectory, url: str) -> None:
+    invitation = CertifierDesk.open(certifier.directory.path).invite("Ward 3", TYPE)
+    made = client_request.request_by_http(client, Transport(url, attempts=1), invitation)
+    assert made.certifier == certifier.key.to_bytes()
+    credential(client.secrets).verify()
+    again = client_request.request_by_http(client, Transport(url, attempts=1), invitation)
+    assert again.to_bytes() == made.to_bytes()
+    assert not list(certifier.directory.path.glob(".shown-*"))
+
+
+def test_refusals_by_http_have_their_codes(
+    certifier: Certifier, client: RoleDirectory, url: str, tmp_path: Path
+) -> None:
+    transport = Transport(url, attempts=1)
+    stranger = InvitationDocument(
+        genesis=GENESIS, certifier=certifier.key.to_bytes(), dt=TYPE, token=bytes(32)
+    )
+    with pytest.raises(Refused) as caught:
+        client_request.request_by_http(client, transport, stranger)
+    assert (caught.value.code, caught.value.status) == ("not-invited", 403)
+    write_policy(tmp_path / "certifier", min_rows=31)
+    with pytest.raises(Refused, match="30 rows") as caught:
+        client_request.request_by_http(client, transport, certifier.desk.invite("Ward 3", TYPE))
+    assert caught.value.code == "row-count"
+    for body in (b"", b"\xff\xff\xff\xff", b"\x02\0\0\0{}"):
+        with pytest.raises(Refused) as caught:
+            transport.post("/v1/certificates", body)
+        assert caught.value.status in (400, 422)
+
+
+# On a board
+
+
+def test_a_certifier_enrolls_once(keys: KeyDirectory, tmp_path: Path) -> None:
+    board = make_board(tmp_path / "node", keys)
+    with running(board.directory) as node:
+        path, unlock = make_certifier(
+            tmp_path / "certifier", keys, board.certifier(), board=node.url, genesis=board.genesis.hash
+        )
+        for _ in range(2):
+            certifier = open_certifier(path, unlock)
+            light = certifier.directory.connect()
+            certifier.enroll(light, seconds=30)
+            assert list(light.state.certifiers) == [certifier.key.to_bytes()]
+            light.close()
+            certifier.directory.close()
+        assert len(list(open_certifier(path, unlock).directory.outbox)) == 1
+
+
+def test_a_document_hides_what_is_secret() -> None:
+    made = CertificateDocument(
+        genesis=GENESIS, certifier=b"k", d=b"d", mpk=b"m", dt=7, certificate=b"secret certificate"
+    )
+    assert "73656372" not in repr(made)
+    assert "secret" not in repr(made)
+
+
+def test_requests_are_made_by_the_step(keys: KeyDirectory, certifier: Certifier) -> None:
+    """A request of the step reads back as itself."""
+    msk, d = MasterSecret.generate(), DatasetDigest.of_chunks([b"rows"])
+    key = CertifierKey.from_bytes(certifier.key.to_bytes())
+    made: CertificateRequest = request_certificate(
+        msk, d, DatasetType(7), certifier=key, nonce=bytes(32), prover=keys.ownership_prover(threads=1)
+    )
+    document = RequestDocument.from_bytes(RequestDocument.of(made, bytes(32)).to_bytes())
+    assert document.request().mpk == msk.public_key()
+    assert document.request().d == d
