@@ -7,8 +7,9 @@ name does not stand in ``bad_blobs``), so that thousands of steps run in seconds
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from anofel.board import snapshot
 from anofel.board.attachments import MemoryAttachments
 from anofel.board.cache import BoundedCache
 from anofel.board.chain import Chain
@@ -48,6 +49,7 @@ from anofel.messages import (
 )
 from anofel.phase2_training.announce_task import announce
 from anofel.primitives import DatasetType, MessageSecret, TypeBlinding, TypeCommitment
+from tests.board.prepared import copy_state
 from tests.board.world import TIME, Authority, a_task
 
 VALID, BAD_ENVELOPE, BAD_BALLOT = 1, 2, 3
@@ -157,6 +159,8 @@ class OracleBoard:
     bad_blobs: set[bytes]
     task_ids: list[bytes] = field(default_factory=list)
     blocks: list[Block] = field(default_factory=list)
+    snapshots: list[bytes] = field(default_factory=list)
+    """The state after each block."""
     postings: list[bytes] = field(default_factory=list)
 
     @classmethod
@@ -220,6 +224,13 @@ class OracleBoard:
         self.task_ids = list(self.state.tasks)
         self.next_block()
 
+    def copy(self) -> "OracleBoard":
+        """A board of its own that goes on from here."""
+        chain = Chain(copy_state(self.state), self.chain.verifier)
+        return replace(
+            self, chain=chain, blocks=list(self.blocks), snapshots=list(self.snapshots), postings=[]
+        )
+
     @property
     def state(self) -> State:
         return self.chain.state
@@ -277,6 +288,7 @@ class OracleBoard:
         vote = Vote(validator=0, signature=self.validator.sign(header.vote_bytes(self.genesis.hash)))
         block = Block(header=header, commit=(vote,), postings=tuple(self.postings))
         self.blocks.append(block)
+        self.snapshots.append(snapshot.encode(self.state))
         self.postings = []
         self.chain.begin(self.state.time)
         return block
