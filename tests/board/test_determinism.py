@@ -47,7 +47,7 @@ def test_two_processes_with_different_hash_seeds_agree(stages: Stages, tmp_path:
         keys=str(world.keys.path),
         blobs=blobs,
     )
-    recorded = [real, *random_histories(seed=4, number=15)]
+    recorded = [real, *random_histories(seed=4, number=8)]
     write(tmp_path / "histories", recorded)
     expected = [name for one in recorded for name in replay(one)]
     assert expected[len(real.blocks) - 1] == world.board.state.tip.hex()
