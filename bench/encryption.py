@@ -2,7 +2,12 @@
 
     python bench/encryption.py            a table, with the bars that ours must keep
     python bench/encryption.py --json     a list of {name, ours, peer_name, peer, ratio, unit}
-    python bench/encryption.py --quick    two sizes and fewer additions, in a minute
+    python bench/encryption.py --quick    two sizes and fewer additions, in a few minutes
+    python bench/encryption.py --no-keygen    all sizes, without real paillier keys
+
+Each row is named on standard error when it is measured. What takes longest are the real paillier keys;
+a row before each gives its expected time for one member, and all members run here in turn. ``--quick``
+makes toy keys instead.
 
 Every figure is the best of a few runs on this machine, in this process. Peers that are not
 installed are left out and named; ``pip install phe gmpy2 tenseal`` adds them.
@@ -10,6 +15,7 @@ installed are left out and named; ``pip install phe gmpy2 tenseal`` adds them.
 
 import argparse
 import dataclasses
+import functools
 import hashlib
 import json
 import os
@@ -41,6 +47,7 @@ from anofel.committee.interface import (
     Scheme,
     SecretKeyShare,
 )
+from anofel.committee.paillier.scheme import InsecureToyPaillierScheme
 from anofel.committee.permit import counted
 
 SIZES = (34, 61_706, 273_258, 832_456)
@@ -48,7 +55,10 @@ QUICK_SIZES = (34, 832_456)
 LARGEST = SIZES[-1]
 CLIENTS = 512
 DISTINCT = 4
+BATCH = 256
+"""Submissions in a block."""
 BOUND = 32_767
+PAILLIER_BITS = 3072
 KEY_GENERATIONS = ((3, 2), (5, 3))
 
 BARS = {
@@ -64,9 +74,6 @@ BARS = {
     "paillier, 61,706 parameters: payload": 450_000,
 }
 """What ours must keep, by the name of the row."""
-
-MEMORY_OF = ("lattice",)
-"""Schemes whose contributions are small enough to add 512 of the largest model here."""
 
 PAPER = {
     61_706: ("client 3.2 s, aggregators 13.3 s", 9.2e6),
@@ -220,7 +227,7 @@ def measure_opening(
     for n in range(adds):
         # The same few contributions under many names: adding does not look at the name. Their sum
         # is not opened, because equal contributions have equal errors, which the decoder refuses.
-        named = dataclasses.replace(parsed[n % DISTINCT], nullifier=digest("nullifier", n))
+        named = dataclasses.replace(parsed[n % DISTINCT], context=a_post(n))
         adding += best(1, lambda named=named: accumulator.add(named))
     accumulator = scheme.accumulator(key, ITERATION, limits)
     for payload in parsed:
@@ -270,6 +277,7 @@ def measure_envelopes(committee: Committee) -> Iterator[Row]:
     rho = TypeBlinding.generate()
     commitment = TypeCommitment(DatasetType(7), rho).to_bytes()
     opening = count.TypeOpening(dataset_type=7, blinding=rho.to_secret_bytes())
+    yield from measure_batch(committee, limits)
     for size in (2, 4):
         line = count.BundleCommittee(key_id=key.key_id, count_key=key.count_key, accepted_types=(7,))
         statement = count.BallotStatement(a_post(0), commitment, [line] * size)
@@ -282,7 +290,36 @@ def measure_envelopes(committee: Committee) -> Iterator[Row]:
 
         yield Row(f"{scheme.name}: envelope check, bundle of {size}", best(20, check), "s")
         yield Row(f"ballot, bundle of {size}", len(ballot), "bytes")
+        yield from measure_ballot_batch(scheme.name, statement, ballot, size)
         yield Row(f"ballot, bundle of {size}: cast", best(5, lambda s=statement: s.cast(0, opening)), "s")
+
+
+def measure_batch(committee: Committee, limits: TaskLimits) -> Iterator[Row]:
+    """Measure the envelopes of a block at once against one by one."""
+    scheme, key = committee.scheme, committee.key
+    items = []
+    for number in range(BATCH):
+        prepared = scheme.prepare(key, a_post(number), limits)
+        items.append((a_post(number), scheme.encrypt(prepared, np.zeros(limits.length, np.int64)).envelope))
+
+    def one_by_one() -> None:
+        for post, envelope in items:
+            scheme.verify_envelope(key, post, limits, envelope)
+
+    together = best(5, lambda: scheme.verify_envelopes(key, limits, items)) / BATCH
+    name = f"{scheme.name}: one envelope in a batch of {BATCH}"
+    yield Row(name, together, "s", "ours, one by one", best(3, one_by_one) / BATCH)
+
+
+def measure_ballot_batch(
+    name: str, statement: count.BallotStatement, ballot: bytes, size: int
+) -> Iterator[Row]:
+    """Measure the ballots of a block at once against one by one."""
+    items = [(statement, ballot)] * BATCH
+    together = best(2, lambda: count.verify_ballots(items)) / BATCH
+    single = best(10, lambda: statement.verify(ballot))
+    label = f"{name}: one ballot in a batch of {BATCH}, bundle of {size}"
+    yield Row(label, together, "s", "ours, one by one", single)
 
 
 def measure_memory(committee: Committee) -> Iterator[Row]:
@@ -350,11 +387,17 @@ def measure_peers(rows: list[Row], missing: list[str]) -> Iterator[Row]:
 
 def phe_encryption(length: int) -> float:
     """python-paillier, one ciphertext per parameter, 3072 bits: a sample, extrapolated."""
+    return _phe_seconds() * length
+
+
+@functools.cache
+def _phe_seconds() -> float:
+    """Return python-paillier's time per parameter; it does not depend on the model."""
     import phe  # type: ignore[import-not-found]
 
     public, _ = phe.generate_paillier_keypair(n_length=3072)
     sample = 8
-    return best(2, lambda: [public.encrypt(value) for value in range(sample)]) / sample * length
+    return best(2, lambda: [public.encrypt(value) for value in range(sample)]) / sample
 
 
 def bfv_encryption(length: int) -> float:
@@ -376,29 +419,47 @@ PEERS: dict[str, Callable[[int], float]] = {
 """What is measured beside ours, by a name that says what it is."""
 
 
-def run(quick: bool, names: tuple[str, ...]) -> tuple[list[Row], list[str]]:
+def run(quick: bool, keygen: bool, names: tuple[str, ...]) -> tuple[list[Row], list[str]]:
     """Measure everything."""
     rows: list[Row] = []
     missing = ["threshold CKKS/BFV (the openfhe wheel has no module for this Python)"]
     for name in names:
-        if name == "paillier":  # minutes of key generation and of powers: its module samples and says so
-            sizes = _paillier_rows.SIZES[: 2 if quick else None]
-            rows += (Row(**vars(row)) for row in _paillier_rows.rows(sizes, keygen=not quick))
-            continue
-        scheme = schemes.by_name(name)
-        committees = []
-        for num_members, threshold in KEY_GENERATIONS[: 1 if quick else None]:
-            committee, seconds = generate(scheme, num_members, threshold)
-            committees.append(committee)
-            rows.append(Row(f"{name}: key generation ({num_members}, {threshold}), per member", seconds, "s"))
-        for length in QUICK_SIZES if quick else SIZES:
-            adds = CLIENTS if length == LARGEST and not quick else 32
-            rows += measure_scheme(committees[0], length, adds)
-        rows += measure_envelopes(committees[0])
-        if name in MEMORY_OF and not quick and sys.platform == "linux":
-            rows += measure_memory(committees[0])
+        measure = paillier_rows if name == "paillier" else lattice_rows
+        for row in measure(quick, keygen):
+            print(f"measured: {row.name}", file=sys.stderr)
+            rows.append(row)
     rows += measure_peers(rows, missing)
     return rows, missing
+
+
+def lattice_rows(quick: bool, _keygen: bool) -> Iterator[Row]:
+    """Measure ``lattice``, with real keys: they take seconds."""
+    scheme = schemes.by_name("lattice")
+    committees = []
+    for num_members, threshold in KEY_GENERATIONS[: 1 if quick else None]:
+        committee, seconds = generate(scheme, num_members, threshold)
+        committees.append(committee)
+        yield Row(f"lattice: key generation ({num_members}, {threshold}), per member", seconds, "s")
+    for length in QUICK_SIZES if quick else SIZES:
+        adds = CLIENTS if length == LARGEST and not quick else 32
+        yield from measure_scheme(committees[0], length, adds)
+    yield from measure_envelopes(committees[0])
+    if not quick and sys.platform == "linux":
+        yield from measure_memory(committees[0])
+
+
+def paillier_rows(quick: bool, keygen: bool) -> Iterator[Row]:
+    """Measure ``paillier`` with a dealt key: its module samples what takes minutes, and says so."""
+    key, shares = _paillier_rows.dealt(PAILLIER_BITS)
+    sizes = _paillier_rows.SIZES[: 2 if quick else None]
+    yield from (Row(**vars(row)) for row in _paillier_rows.rows(key, shares, sizes))
+    scheme = InsecureToyPaillierScheme(PAILLIER_BITS)  # it reads keys of the dealer
+    yield from measure_envelopes(Committee(scheme, key, {share.member: share for share in shares}))
+    for num_members, threshold in KEY_GENERATIONS:
+        for bits, wanted in ((PAILLIER_BITS, keygen and not quick), (_paillier_rows.TOY_BITS, quick)):
+            if wanted or bits == PAILLIER_BITS:
+                found = _paillier_rows.keygen_rows(bits, num_members, threshold, run=wanted)
+                yield from (Row(**vars(row)) for row in found)
 
 
 def show(rows: list[Row], missing: list[str]) -> None:
@@ -424,6 +485,7 @@ def main() -> None:
     )
     parser.add_argument("--json", action="store_true", help="print a list instead of a table")
     parser.add_argument("--quick", action="store_true", help="two sizes, fewer additions")
+    parser.add_argument("--no-keygen", dest="keygen", action="store_false", help="make no real paillier keys")
     parser.add_argument("--scheme", choices=schemes.NAMES, help="only this scheme")
     parser.add_argument("--add-in", type=Path, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -431,7 +493,7 @@ def main() -> None:
         add_in(arguments.add_in, arguments.scheme)
         return
     names = (arguments.scheme,) if arguments.scheme else schemes.NAMES
-    rows, missing = run(arguments.quick, names)
+    rows, missing = run(arguments.quick, arguments.keygen, names)
     if arguments.json:
         print(json.dumps([row.to_json() for row in rows], indent=1))
     else:

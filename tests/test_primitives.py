@@ -25,6 +25,7 @@ from anofel.primitives import (
     MasterSecret,
     MessageKey,
     MessageSecret,
+    Possession,
     Salt,
     Scope,
     TypeBlinding,
@@ -236,3 +237,19 @@ def test_zeroing_a_certifier_changes_the_root_and_frees_no_place() -> None:
     assert len(tree) == 3
     with pytest.raises(InvalidInput, match="not in the tree"):
         tree.position(certifiers[1])
+
+
+def test_a_proof_of_possession_fits_one_board_identity_and_key() -> None:
+    certifier, other = CertifierSecret.generate(), CertifierSecret.generate()
+    key, genesis, identity = certifier.public_key(), b"g" * 32, b"i" * 32
+    proof = Possession.from_bytes(certifier.prove_possession(genesis, identity).to_bytes())
+    key.verify_possession(genesis, identity, proof)
+    wrong = [
+        (key, b"x" * 32, identity, proof),
+        (key, genesis, b"x" * 32, proof),
+        (other.public_key(), genesis, identity, proof),
+        (key, genesis, identity, other.prove_possession(genesis, identity)),
+    ]
+    for holder, board, name, offered in wrong:
+        with pytest.raises(InvalidSignature, match="the proof of possession"):
+            holder.verify_possession(board, name, offered)

@@ -18,6 +18,9 @@ LIGHT = (
     "anofel.privacy.explain",
     "anofel.studies.load",
     "anofel.studies.fetch",
+    "anofel.certificates",
+    "anofel.board.blobs",
+    "anofel.transport",
 )
 
 

@@ -356,7 +356,7 @@ class RoleKey:
     @classmethod
     def from_files(cls, certificate: Path, key: Path) -> Self:
         """Read a PEM chain, leaf first, and a PEM private key that only its owner may read."""
-        return cls(_load_key(_read_owner_only(key), str(key)), _load_chain(_read(certificate), certificate))
+        return cls(_load_key(read_owner_only(key), str(key)), _load_chain(_read(certificate), certificate))
 
     @classmethod
     def from_secret_bytes(cls, data: bytes) -> Self:
@@ -429,7 +429,7 @@ def _read(path: Path) -> bytes:
         raise InvalidKeyFile(f"{path} cannot be read: {error.strerror or error}.") from error
 
 
-def _read_owner_only(path: Path) -> bytes:
+def read_owner_only(path: Path) -> bytes:
     """Read a file that only its owner may access; the check is on the opened file, not on the path."""
     try:
         with path.open("rb") as file:

@@ -22,7 +22,7 @@ class AnofelError(Exception):
     """The root of all errors raised on purpose. The message is one sentence a user can act on."""
 
     code: str = "error"
-    """A stable name for scripts; it never changes once published."""
+    """A stable name for scripts; it never changes once published. A refusal by a peer carries the peer's."""
 
     exit_code: ClassVar[int] = 1
     """What the command line exits with (see ``docs/cli.md``)."""

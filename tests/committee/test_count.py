@@ -193,6 +193,21 @@ def test_a_copied_or_changed_bit_is_refused(bundle: list[BundleCommittee]) -> No
                 against.verify(bit + victim[64:])
 
 
+def test_a_batch_of_ballots_names_the_bad_ones(bundle: list[BundleCommittee]) -> None:
+    items = [(ours, ours.cast(0, opening(3))) for ours in (statement(bundle, n) for n in range(4))]
+    count.verify_ballots(items)
+    count.verify_ballots([])
+    items[1] = (items[1][0], items[2][1])
+    items[3] = (items[3][0], items[3][1][:-1])
+    with pytest.raises(BallotRefused, match="2 of 4 are refused; number 1: ") as caught:
+        count.verify_ballots(items)
+    assert caught.value.indices == (1, 3)
+    for place in caught.value.indices:
+        with pytest.raises(BallotRefused) as single:
+            items[place][0].verify(items[place][1])
+        assert caught.value.reasons[place] == str(single.value)
+
+
 def test_malformed_ballots_and_commitments_are_refused(bundle: list[BundleCommittee]) -> None:
     ballot = statement(bundle).cast(None, opening(3))
     for bad in (b"", ballot[:-1], ballot + b"\0", b"\xff" * 32 + ballot[32:], ballot[:-32] + b"\xff" * 32):

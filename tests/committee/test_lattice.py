@@ -3,7 +3,7 @@
 import hashlib
 from dataclasses import replace
 from itertools import combinations
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -287,6 +287,22 @@ def test_a_post_is_added_once_and_not_beyond_the_cap(lattice: Committee) -> None
         accumulator.finish()
 
 
+def test_a_payload_checked_for_something_else_is_not_added(
+    lattice: Committee, contributions: dict[int, Contribution]
+) -> None:
+    scheme, key = lattice.scheme, lattice.key
+    made = contributions[1]
+    checked = scheme.verify_payload(key, a_post(1), LIMITS, made.envelope, made.payload)
+    later = replace(ITERATION, iteration=8)
+    for accumulator, checked_here in (
+        (scheme.accumulator(key, later, LIMITS), checked),
+        (scheme.accumulator(key, ITERATION, replace(LIMITS, min_clients=3)), checked),
+        (scheme.accumulator(key, ITERATION, LIMITS), replace(cast(Any, checked), key_id=name("other"))),
+    ):
+        with pytest.raises(PayloadRefused, match="was checked"):
+            accumulator.add(checked_here)
+
+
 def test_the_order_of_posts_does_not_matter(
     lattice: Committee, contributions: dict[int, Contribution]
 ) -> None:
@@ -398,6 +414,29 @@ def forged_sum(lattice: Committee, honest: Contribution, payload: bytes) -> Encr
     own = contribute(lattice, 2)
     envelope = replace(own.envelope, payload_sha256=hashlib.sha256(payload).digest())
     return add_up(lattice, {1: honest, 2: Contribution(envelope, payload)})
+
+
+def test_a_batch_of_envelopes_names_the_bad_ones(
+    lattice: Committee, contributions: dict[int, Contribution]
+) -> None:
+    scheme, key = lattice.scheme, lattice.key
+    good = [(a_post(number), made.envelope) for number, made in contributions.items()]
+    scheme.verify_envelopes(key, LIMITS, good * 3)
+    scheme.verify_envelopes(key, LIMITS, [])
+    bad = {
+        1: (a_post(2), contributions[1].envelope),
+        4: (a_post(2), replace(contributions[2].envelope, payload_length=7)),
+        5: (a_post(3), replace(contributions[3].envelope, payload_sha256=b"")),
+        8: (a_post(3), replace(contributions[3].envelope, proof=b"")),
+    }
+    items = [bad.get(place, item) for place, item in enumerate(good * 3)]
+    with pytest.raises(EnvelopeRefused, match="4 of 9 are refused; number 1: ") as caught:
+        scheme.verify_envelopes(key, LIMITS, items)
+    assert caught.value.indices == (1, 4, 5, 8)
+    for place, (post, envelope) in bad.items():
+        with pytest.raises(EnvelopeRefused) as single:
+            scheme.verify_envelope(key, post, LIMITS, envelope)
+        assert caught.value.reasons[place] == str(single.value)
 
 
 def test_a_copied_contribution_is_refused_at_admission(

@@ -14,7 +14,7 @@ from anofel.committee.interface import (
     ResharingRun,
     RoundMessage,
 )
-from anofel.committee.lattice.resharing import _plan
+from anofel.committee.lattice.resharing import plan_of
 from anofel.committee.ristretto.verdict import Complaint
 from anofel.committee.sealing import CannotOpen, SealingKey, binding
 from tests.committee.world import Committee, a_vector, add_up, assume_counted, contribute, name, open_sum
@@ -118,6 +118,40 @@ def test_a_refresh_keeps_members_and_key(lattice: Committee) -> None:
     assert ends[0].key.shares_id != lattice.key.shares_id
 
 
+def test_an_observer_reaches_the_same_end(lattice: Committee) -> None:
+    resharing = lattice.scheme.resharing()
+    run = a_resharing(lattice, (1, 2), 3, 2)
+    rounds, results = [], play(lattice, run, 0)
+    for _ in range(2):
+        rounds.append(messages_of(results))
+        following = [resharing.advance(result.state, rounds[-1]) for result in results]
+        results = [result for result in following if isinstance(result, ResharingResult)]
+    rounds.append(messages_of(results))
+    end = finish(lattice, results)[0]
+    assert resharing.observe(run, rounds) == (end.key, end.transcript)
+    for unfinished in (rounds[:0], rounds[:1], rounds[:2]):
+        with pytest.raises(KeyGenerationFailed, match="not finished"):
+            resharing.observe(run, unfinished)
+    with pytest.raises(KeyGenerationFailed, match="after the end"):
+        resharing.observe(run, [*rounds, []])
+    with pytest.raises(InvalidCommittee):
+        resharing.observe(replace(run, dealers=(2, 1)), rounds)
+    broken = replace(rounds[1][1], body=rounds[1][1].body[:-1] + b"\0")
+    for changed, dealers, culprits in (
+        ([[replace(rounds[0][2], body=b"")]], (), (1, 2, 3)),
+        ([[*rounds[0][:2], replace(rounds[0][2], body=b"")]], (), (3,)),
+        ([rounds[0], rounds[1][:1]], (2,), ()),
+        ([rounds[0], [rounds[1][1], replace(rounds[1][0], body=b"")]], (1,), ()),
+        ([rounds[0], [rounds[1][0], broken], rounds[2]], (), (1, 2, 3)),
+        ([*rounds[:2], [replace(rounds[2][0], body=b""), *rounds[2][1:]]], (), (1,)),
+    ):
+        with pytest.raises(KeyGenerationFailed) as caught:
+            resharing.observe(run, changed)
+        assert set(caught.value.dealers) == set(dealers)
+        assert set(caught.value.culprits) <= set(culprits)
+        assert caught.value.culprits or caught.value.dealers
+
+
 def test_a_dealer_who_deals_another_secret_is_named(lattice: Committee) -> None:
     run = a_resharing(lattice, (1, 2), 3, 2)
     results = play(lattice, run, 1)
@@ -177,8 +211,8 @@ def test_a_complaint_opens_the_part_of_the_accused_alone(lattice: Committee) -> 
     part = 2049 * 32 + 48
     for dealer, message in enumerate(tampered, start=1):
         with pytest.raises(CannotOpen):
-            opened.open(message.body[-part:], binding(_plan(run).digest, dealer, 3))
-    opened.open(messages[1].body[-part:], binding(_plan(run).digest, 2, 3))
+            opened.open(message.body[-part:], binding(plan_of(run).digest, dealer, 3))
+    opened.open(messages[1].body[-part:], binding(plan_of(run).digest, 2, 3))
 
 
 def test_missing_and_malformed_messages_name_their_sender(lattice: Committee) -> None:
@@ -203,7 +237,7 @@ def test_missing_and_malformed_messages_name_their_sender(lattice: Committee) ->
 def test_who_may_take_part(lattice: Committee) -> None:
     resharing = lattice.scheme.resharing()
     good = a_resharing(lattice, (1, 2), 3, 2)
-    bad_runs = [replace(good, dealers=dealers) for dealers in ((1,), (2, 1), (1, 2, 3), (1, 1))]
+    bad_runs = [replace(good, dealers=dealers) for dealers in ((1,), (2, 1), (1, 2, 3), (1, 1), (1, 4))]
     bad_runs.append(replace(good, members=good.members[:2]))
     for run in bad_runs:
         with pytest.raises(InvalidCommittee):

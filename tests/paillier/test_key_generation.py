@@ -129,8 +129,14 @@ def test_more_members_and_other_thresholds(n: int, t: int) -> None:
 
 
 def test_two_members_cannot_do_without_a_dealer() -> None:
-    with pytest.raises(InvalidCommittee, match="at least 3"):
+    words = (
+        r"^Key generation without a dealer needs at least 3 members for Paillier: "
+        r"two members have no honest majority\.$"
+    )
+    with pytest.raises(InvalidCommittee, match=words):
         SCHEME.key_generation().begin(new_run(2, 2), 1)
+    with pytest.raises(InvalidCommittee, match=words):
+        SCHEME.key_generation().observe(new_run(2, 2), [])
 
 
 def test_every_state_can_be_stored_and_resumed(recording: Recording) -> None:
@@ -272,14 +278,22 @@ def test_a_complaint_without_evidence_names_the_plaintiff(recording: Recording, 
     expect(recording, number, changing(3, lambda _: Body(Kind.COMPLAINT, data)), (3,))
 
 
-def test_a_complaint_after_a_resume_points_to_observe(recording: Recording) -> None:
+@pytest.mark.parametrize("limit", [None, 0])
+def test_a_complaint_after_a_resume_has_a_culprit_unless_the_run_is_too_long(
+    recording: Recording, limit: int | None
+) -> None:
     number = recording.round_of("modulus-open")
     messages = changing(3, lambda _: Body(Kind.COMPLAINT, b"\x01" + bytes(32)))(
         list(recording.rounds[number])
     )
     state = recording.generation.resume(recording.states[number][1].to_bytes())
-    with pytest.raises(KeyGenerationFailed, match="observe"):
+    if limit == 0:
+        state.history = engine._bounded([(bytes(engine.MAX_HISTORY_BYTES + 1),)])
+        state = recording.generation.resume(state.to_bytes())
+    with pytest.raises(KeyGenerationFailed, match="complain") as caught:
         recording.generation.advance(state, messages)
+    assert caught.value.culprits == (() if limit == 0 else (3,))
+    assert ("observe" in str(caught.value)) == (limit == 0)
 
 
 @pytest.mark.parametrize("phase", ["modulus-open", "first-test", "final-tests", "gcd", "key-open"])
@@ -386,8 +400,9 @@ def test_members_name_the_same_culprit_as_an_observer(even_recording: Recording)
         even_recording.generation.advance(state, rounds[-1])
     assert caught.value.culprits == (2,)
     resumed = even_recording.generation.resume(state.to_bytes())
-    with pytest.raises(KeyGenerationFailed, match="observe"):
+    with pytest.raises(KeyGenerationFailed, match="inconsistent") as caught:
         even_recording.generation.advance(resumed, rounds[-1])
+    assert caught.value.culprits == (2,)
 
 
 def test_a_share_beyond_its_bound_is_shown_and_its_sender_named(recording: Recording) -> None:

@@ -52,6 +52,18 @@ def test_an_honest_contribution_verifies(committee: Committee) -> None:
     assert len(made.payload) == SCHEME.payload_bytes(committee.key, committee.limits)
 
 
+def test_a_batch_of_envelopes_names_the_bad_ones(committee: Committee) -> None:
+    made = [committee.contribute(number, committee.vector()) for number in range(3)]
+    items = [(context, one.envelope) for context, one in made]
+    SCHEME.verify_envelopes(committee.key, committee.limits, items)
+    items[0] = (items[1][0], items[0][1])
+    items[2] = (items[2][0], replace(items[2][1], payload_length=3))
+    with pytest.raises(EnvelopeRefused, match="2 of 3 are refused; number 0: The envelope is") as caught:
+        SCHEME.verify_envelopes(committee.key, committee.limits, items)
+    assert caught.value.indices == (0, 2)
+    assert "3 bytes" in caught.value.reasons[2]
+
+
 def test_a_decoy_looks_like_an_update(committee: Committee) -> None:
     zero = committee.contribute(1, np.zeros(40, dtype=np.int64))
     verify(committee, *zero)

@@ -36,8 +36,16 @@ def parties(committee: Committee, run: ResharingRun) -> list[ResharingParty]:
     return [both, *leaving, *(ResharingParty(member=m) for m in run.shape.members if m != 1)]
 
 
+def check_observer(run: ResharingRun, rounds: list[list[RoundMessage]], failure: KeyGenerationFailed) -> None:
+    with pytest.raises(KeyGenerationFailed) as seen:
+        RESHARING.observe(run, rounds)
+    assert (seen.value.culprits, seen.value.dealers) == (failure.culprits, failure.dealers)
+
+
 def reshare(committee: Committee, run: ResharingRun, tamper=None, *, save: bool = False):
+    """Everybody through all rounds; an observer must reach the same end, or name the same culprits."""
     results = [RESHARING.begin(run, party) for party in parties(committee, run)]
+    rounds: list[list[RoundMessage]] = []
     for number in range(3):
         messages = [result.message for result in results if result.message]
         states = [result.state for result in results]
@@ -45,7 +53,13 @@ def reshare(committee: Committee, run: ResharingRun, tamper=None, *, save: bool 
             messages = tamper(number, messages, states)
         if save:
             states = [RESHARING.resume(state.to_bytes()) for state in states]
-        results = [RESHARING.advance(state, messages) for state in states]
+        rounds.append(messages)
+        try:
+            results = [RESHARING.advance(state, messages) for state in states]
+        except KeyGenerationFailed as failure:
+            check_observer(run, rounds, failure)
+            raise
+    assert RESHARING.observe(run, rounds) == (results[0].key, results[0].transcript)
     assert all(isinstance(result, ResharedKey) for result in results)
     assert len({result.key.to_bytes() for result in results}) == 1
     assert len({result.transcript for result in results}) == 1
@@ -82,7 +96,7 @@ def test_old_shares_stop_working(committee: Committee) -> None:
     group = reshare(committee, plan_run(committee, (1, 2), 3, 2))
     total = group.add([group.vector(1), group.vector(2)])
     permit = group.permit(total)
-    with pytest.raises(ShareRefused, match="stale"):
+    with pytest.raises(ShareRefused, match="older shares"):
         SCHEME.partial_decrypt(group.key, committee.shares[1], total, permit)
     with pytest.raises(ShareRefused, match="other shares"):
         SCHEME.read_share(group.key, committee.shares[1].to_bytes())

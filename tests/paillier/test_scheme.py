@@ -7,7 +7,14 @@ import pytest
 from paillier_support import ITERATION, SCHEME, Committee, post
 
 from anofel.committee import schemes
-from anofel.committee.errors import DoesNotFit, InvalidCommittee, NotAgreed, ShareRefused
+from anofel.committee.errors import (
+    DoesNotFit,
+    InvalidCommittee,
+    KeyRefused,
+    NotAgreed,
+    PreparationUsed,
+    ShareRefused,
+)
 from anofel.committee.interface import CommitteeKey, ResharingParty, ResharingRun, Scheme
 from anofel.committee.paillier.parameters import DEFAULT_MODULUS_BITS
 from anofel.committee.paillier.scheme import PaillierScheme
@@ -46,9 +53,9 @@ def test_objects_of_another_scheme_are_refused(committee: Committee) -> None:
     key, limits = committee.key, committee.limits
     total = committee.add([committee.vector(1), committee.vector(2)])
     permit = committee.permit(total)
-    with pytest.raises(InvalidCommittee, match="other"):
+    with pytest.raises(KeyRefused, match="other"):
         SCHEME.prepare(Foreign(), post(1), limits)
-    with pytest.raises(InvalidCommittee, match="preparation"):
+    with pytest.raises(PreparationUsed, match="another scheme"):
         SCHEME.encrypt(Foreign(), np.zeros(40, dtype=np.int64))
     with pytest.raises(ShareRefused, match="another scheme"):
         SCHEME.partial_decrypt(key, Foreign(), total, permit)
@@ -61,12 +68,12 @@ def test_objects_of_another_scheme_are_refused(committee: Committee) -> None:
     run = ResharingRun(
         genesis=b"g" * 32,
         run_id=b"r" * 32,
-        old_key=Foreign(),
+        old_key=Foreign(shape=key.shape),
         dealers=(1, 2),
         shape=key.shape,
         members=(b"a" * 32, b"b" * 32, b"c" * 32),
     )
-    with pytest.raises(InvalidCommittee, match="scheme"):
+    with pytest.raises(KeyRefused, match="scheme"):
         SCHEME.resharing().begin(run, ResharingParty(member=1))
 
 

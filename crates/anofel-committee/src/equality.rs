@@ -51,6 +51,18 @@ impl Statement<'_> {
         rayon::join(|| weighted_sum(weights, self.keys), || weighted_sum(weights, self.shares))
     }
 
+    /// z·G − e·X and z·B − e·D.
+    fn first_messages(
+        &self,
+        weights: &[Scalar],
+        e: &Scalar,
+        z: &Scalar,
+    ) -> (RistrettoPoint, RistrettoPoint) {
+        let (keys, shares) = self.combined(weights);
+        let on_g = RistrettoPoint::vartime_double_scalar_mul_basepoint(&-e, &keys, z);
+        (on_g, weighted_sum(&[*z, -e], &[*self.base, shares]))
+    }
+
     /// Proves the statement with the secrets x_j.
     pub fn prove(
         &self,
@@ -62,7 +74,7 @@ impl Statement<'_> {
         let mut secret: Scalar = weights.iter().zip(secrets).map(|(weight, x)| weight * x).sum();
         let mut nonce = random_scalar(rng);
         let challenge = challenge(transcript, &base(&nonce), &(self.base * nonce));
-        let response = nonce + challenge * secret;
+        let response = respond(&nonce, &challenge, &secret);
         secret.zeroize();
         nonce.zeroize();
         let mut proof = [0; PROOF_BYTES];
@@ -77,15 +89,19 @@ impl Statement<'_> {
         let e = decode_scalar("the challenge", &proof[..ELEMENT_BYTES])?;
         let z = decode_scalar("the response", &proof[ELEMENT_BYTES..])?;
         let transcript = self.transcript();
-        let (keys, shares) = self.combined(&transcript.clone().weights(self.keys.len()));
-        let first = RistrettoPoint::vartime_double_scalar_mul_basepoint(&-e, &keys, &z);
-        let second = weighted_sum(&[z, -e], &[*self.base, shares]);
+        let weights = transcript.clone().weights(self.keys.len());
+        let (first, second) = self.first_messages(&weights, &e, &z);
         if challenge(transcript, &first, &second) == e {
             Ok(())
         } else {
             Err(Error::Proof { what: "the equality of logarithms" })
         }
     }
+}
+
+/// z = k + e·x.
+fn respond(nonce: &Scalar, challenge: &Scalar, secret: &Scalar) -> Scalar {
+    nonce + challenge * secret
 }
 
 fn challenge(
@@ -98,3 +114,7 @@ fn challenge(
         .field("first message on B", second.compress().as_bytes());
     transcript.scalar()
 }
+
+#[cfg(test)]
+#[path = "equality_tests.rs"]
+mod tests;

@@ -61,7 +61,7 @@ fn ballots_for_one_to_five_committees_verify_and_count() {
             }
         }
         for (position, (dealt, tally)) in dealt.iter().zip(&tallies).enumerate() {
-            let shares: Vec<(u16, Vec<u8>)> = dealt.shares[1..]
+            let shares: Vec<_> = dealt.shares[1..]
                 .iter()
                 .map(|share| {
                     let member = share.member();
@@ -75,6 +75,35 @@ fn ballots_for_one_to_five_committees_verify_and_count() {
             assert_eq!(combine_count(tally, &shares, 10).unwrap(), expected);
         }
     }
+}
+
+#[test]
+fn a_batch_of_ballots_names_the_bad_ones() {
+    let mut rng = rng(4);
+    let blinding = TypeBlinding::generate(&mut rng);
+    let dealt = insecure_deal(Shape::new(1, 3, 2).unwrap(), &mut rng);
+    let line = || committee(&dealt, Accepts::Types(vec![9]));
+    let bundles: Vec<Bundle> = (0..5u8)
+        .map(|number| Bundle {
+            nullifier: [number; 32],
+            ..bundle(vec![line(), line()], 9, &blinding)
+        })
+        .collect();
+    let mut ballots: Vec<Vec<u8>> = bundles
+        .iter()
+        .map(|bundle| {
+            Ballot::new(bundle, &opening(Some(1), 9, &blinding), &mut rng).unwrap().to_bytes()
+        })
+        .collect();
+    let refused = |ballots: &[Vec<u8>]| {
+        let items: Vec<(&Bundle, &[u8])> =
+            bundles.iter().zip(ballots).map(|(bundle, ballot)| (bundle, &ballot[..])).collect();
+        Ballot::refused(&items).into_iter().map(|(index, _)| index).collect::<Vec<_>>()
+    };
+    assert_eq!(refused(&ballots), []);
+    ballots[1] = ballots[2].clone();
+    ballots[4].pop();
+    assert_eq!(refused(&ballots), [1, 4]);
 }
 
 #[test]

@@ -8,8 +8,8 @@ use std::sync::OnceLock;
 use anofel_committee::group::{base, random_scalar};
 use anofel_committee::keys::Shape;
 use anofel_committee::lattice::{
-    combine, partial_decrypt, verify_envelope, verify_share, Accumulator, Checked, Codec,
-    EncryptedSum, Post, Prepared, ENVELOPE_BYTES, NUM_KEYS, SHARE_BYTES,
+    combine, partial_decrypt, refused_envelopes, verify_envelope, verify_share, Accumulator,
+    Checked, Codec, EncryptedSum, Post, Prepared, ENVELOPE_BYTES, NUM_KEYS, SHARE_BYTES,
 };
 use anofel_committee::transcript::Transcript;
 use anofel_committee::Error;
@@ -158,6 +158,36 @@ fn an_envelope_with_a_bad_encoding_is_refused() {
     neutral[..32].fill(0);
     assert_eq!(verify_envelope(&post(1), &neutral), Err(Error::Neutral { what: "R" }));
     assert!(matches!(verify_envelope(&post(1), &envelope[1..]), Err(Error::Length { .. })));
+}
+
+#[test]
+fn a_batch_of_envelopes_names_the_bad_ones() {
+    let posts: Vec<Post> = (0..10).map(post).collect();
+    let honest: Vec<_> = (0..10).map(|number| contribution(number, number.into()).0).collect();
+    let refused = |envelopes: &[[u8; ENVELOPE_BYTES]]| {
+        let items: Vec<(&Post, &[u8])> = posts
+            .iter()
+            .zip(envelopes)
+            .map(|(post, envelope)| (post, envelope.as_slice()))
+            .collect();
+        refused_envelopes(&items, &mut rng(8))
+    };
+    assert_eq!(refused(&honest), []);
+    assert_eq!(refused(&[]), []);
+    let wrong = Error::Proof { what: "the proof of plaintext knowledge" };
+    let mut changed = honest.clone();
+    changed[3] = honest[4];
+    changed[7][..32].fill(0);
+    changed[9][64] ^= 1;
+    let expected = [(3, wrong.clone()), (7, Error::Neutral { what: "R" }), (9, wrong.clone())];
+    assert_eq!(refused(&changed), expected);
+    // The responses of two posts move by opposite amounts: the plain sum of the equations holds.
+    let mut cancelling = honest.clone();
+    for (at, shift) in [(5, Scalar::ONE), (6, -Scalar::ONE)] {
+        let response = Scalar::from_bytes_mod_order(cancelling[at][64..].try_into().unwrap());
+        cancelling[at][64..].copy_from_slice((response + shift).as_bytes());
+    }
+    assert_eq!(refused(&cancelling), [(5, wrong.clone()), (6, wrong)]);
 }
 
 #[test]

@@ -451,3 +451,63 @@ fn secrets_are_not_printed() {
     ];
     assert_eq!(printed, names.map(|name| format!("{name}(<redacted>)")));
 }
+
+mod possession {
+    use super::*;
+    use anofel_primitives::babyjubjub::generator_f;
+    use anofel_primitives::eddsa::Possession;
+    use sha2::{Digest, Sha512};
+
+    const BAD: Result<(), Error> = Err(Error::Signature { what: "the proof of possession" });
+
+    #[test]
+    fn a_proof_of_possession_fits_one_board_identity_and_key() {
+        let (certifier, other) =
+            (CertifierSecret::generate(&mut OsRng), CertifierSecret::generate(&mut OsRng));
+        let (genesis, identity) = ([1; 32], [2; 32]);
+        let proof = certifier.prove_possession(genesis, identity);
+        let (key, stranger) = (certifier.public_key(), other.public_key());
+        assert_eq!(key.verify_possession(genesis, identity, &proof), Ok(()));
+        assert_eq!(key.verify_possession([3; 32], identity, &proof), BAD);
+        assert_eq!(key.verify_possession(genesis, [3; 32], &proof), BAD);
+        assert_eq!(key.verify_possession(identity, genesis, &proof), BAD);
+        assert_eq!(stranger.verify_possession(genesis, identity, &proof), BAD);
+        let copied = other.prove_possession(genesis, identity);
+        assert_eq!(key.verify_possession(genesis, identity, &copied), BAD);
+    }
+
+    #[test]
+    fn a_proof_of_possession_signs_what_the_documentation_says() {
+        let certifier = CertifierSecret::generate(&mut OsRng);
+        let key = certifier.public_key();
+        let prefix = b"anofel/1/certifier-possession";
+        let text = [&[29], &prefix[..], &[1; 32], &[2; 32], &key.to_bytes()].concat();
+        let message = Fr::from_le_bytes_mod_order(&Sha512::digest(text));
+        let proof = certifier.prove_possession([1; 32], [2; 32]).to_bytes();
+        key.verify_message(message, &Certificate::from_bytes(&proof).unwrap()).unwrap();
+    }
+
+    #[test]
+    fn a_key_that_is_a_multiple_of_f_has_no_proof_from_another_secret() {
+        let point = (generator_f() * Scalar::from(5u8)).into_affine();
+        let key = CertifierKey::from_bytes(&xy(point.x, point.y)).unwrap();
+        let proof = CertifierSecret::generate(&mut OsRng).prove_possession([1; 32], [2; 32]);
+        assert_eq!(key.verify_possession([1; 32], [2; 32], &proof), BAD);
+    }
+
+    #[test]
+    fn a_proof_of_possession_has_one_form() {
+        let what = "the proof of possession";
+        let proof = CertifierSecret::generate(&mut OsRng).prove_possession([1; 32], [2; 32]);
+        let good = proof.to_bytes();
+        assert_eq!(Possession::from_bytes(&good), Ok(proof));
+        let short = Possession::from_bytes(&good[1..]);
+        assert_eq!(short, Err(Error::Length { what, expected: 96, found: 95 }));
+        let mut bytes = good;
+        bytes[64..].copy_from_slice(&unreduced::<Scalar>(1));
+        assert_eq!(Possession::from_bytes(&bytes), Err(Error::NotCanonical { what }));
+        let mixed = (base8() + of_order_eight()).into_affine();
+        let bytes = [xy(mixed.x, mixed.y), vec![0; 32]].concat();
+        assert_eq!(Possession::from_bytes(&bytes), Err(Error::NotInSubgroup { what }));
+    }
+}

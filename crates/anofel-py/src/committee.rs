@@ -25,6 +25,11 @@ pub(crate) fn refuse(error: Error) -> PyErr {
     Refusal::new_err((kind, error.to_string(), error.culprit()))
 }
 
+/// What is wrong with which element of a batch.
+pub(crate) fn sentences(refused: Vec<(usize, Error)>) -> Vec<(usize, String)> {
+    refused.into_iter().map(|(index, error)| (index, error.to_string())).collect()
+}
+
 fn innermost(error: &Error) -> &Error {
     match error {
         Error::Member { cause, .. } => innermost(cause),
@@ -47,10 +52,11 @@ pub mod committee {
     use anofel_committee::{group, lattice as scheme};
     use pyo3::buffer::PyBuffer;
     use pyo3::prelude::*;
+    use pyo3::pybacked::PyBackedBytes;
     use pyo3::types::PyBytes;
     use rand::rngs::OsRng;
 
-    use super::{digest, refuse, Error};
+    use super::{digest, refuse, sentences, Error};
 
     #[pymodule_export]
     use super::Refusal;
@@ -413,8 +419,19 @@ pub mod committee {
 
     /// Checks an envelope.
     #[pyfunction]
-    fn verify_envelope(post: &Post, envelope: &[u8]) -> PyResult<()> {
-        scheme::verify_envelope(&post.0, envelope).map(drop).map_err(refuse)
+    fn verify_envelope(py: Python<'_>, post: &Post, envelope: &[u8]) -> PyResult<()> {
+        py.detach(|| scheme::verify_envelope(&post.0, envelope)).map(drop).map_err(refuse)
+    }
+
+    /// Checks many envelopes at once: the place and the fault of every bad one.
+    #[pyfunction]
+    fn refused_envelopes(
+        py: Python<'_>,
+        envelopes: Vec<(PyRef<'_, Post>, PyBackedBytes)>,
+    ) -> Vec<(usize, String)> {
+        let borrowed: Vec<(&scheme::Post, &[u8])> =
+            envelopes.iter().map(|(post, envelope)| (&post.0, envelope.as_ref())).collect();
+        py.detach(|| sentences(scheme::refused_envelopes(&borrowed, &mut OsRng)))
     }
 
     /// A parsed payload.

@@ -8,10 +8,11 @@ pub mod count {
     use anofel_primitives::commitment::{TypeBlinding, TypeCommitment};
     use anofel_primitives::identity::DatasetType;
     use pyo3::prelude::*;
+    use pyo3::pybacked::PyBackedBytes;
     use pyo3::types::PyBytes;
     use rand::rngs::OsRng;
 
-    use crate::committee::{digest, refuse};
+    use crate::committee::{digest, refuse, sentences};
 
     /// Key id, count key, and accepted types or None for any.
     type CommitteeLine = (Vec<u8>, Vec<u8>, Option<Vec<u32>>);
@@ -88,6 +89,17 @@ pub mod count {
             py.detach(|| counting::Ballot::from_bytes(&self.0, ballot)?.verify(&self.0))
                 .map_err(refuse)
         }
+    }
+
+    /// Checks many ballots side by side: the place and the fault of every bad one.
+    #[pyfunction]
+    fn refused_ballots(
+        py: Python<'_>,
+        ballots: Vec<(PyRef<'_, Bundle>, PyBackedBytes)>,
+    ) -> Vec<(usize, String)> {
+        let borrowed: Vec<(&counting::Bundle, &[u8])> =
+            ballots.iter().map(|(bundle, ballot)| (&bundle.0, ballot.as_ref())).collect();
+        py.detach(|| sentences(counting::Ballot::refused(&borrowed)))
     }
 
     /// Adds encrypted bits, given one after the other: ΣU ‖ ΣV.

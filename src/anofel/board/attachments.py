@@ -1,10 +1,11 @@
 """Blobs as verification reads them: by hash, from wherever this party keeps them."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Protocol
 
-from anofel.errors import AnofelError
+from anofel.errors import AnofelError, VerificationError
 
 
 class AttachmentMissing(AnofelError):
@@ -15,6 +16,12 @@ class AttachmentMissing(AnofelError):
     def __init__(self, sha256: bytes) -> None:
         super().__init__(f"The blob {sha256.hex()} is needed to verify the board, and is not here.")
         self.sha256 = sha256
+
+
+class DamagedBlob(VerificationError):
+    """A stored blob no longer has the hash that names it."""
+
+    code = "damaged-blob"
 
 
 class Attachments(Protocol):
@@ -37,9 +44,41 @@ class MemoryAttachments:
         self._blobs[name] = data
         return name
 
+    def values(self) -> list[bytes]:
+        """Return every blob."""
+        return list(self._blobs.values())
+
     def read(self, sha256: bytes) -> bytes:
         """Return a blob."""
         try:
             return self._blobs[sha256]
         except KeyError:
             raise AttachmentMissing(sha256) from None
+
+
+class DirectoryAttachments:
+    """Blobs in a directory, as a node keeps them; what is not there may be fetched."""
+
+    def __init__(self, directory: Path, fetch: Callable[[bytes, Path], None] | None = None) -> None:
+        """``fetch`` writes a blob to a path, whole and checked, or raises ``AttachmentMissing``."""
+        self._directory = directory
+        self._fetch = fetch
+
+    def path(self, sha256: bytes) -> Path:
+        """Return where a blob is, or would be."""
+        name = sha256.hex()
+        return self._directory / name[:2] / name[2:4] / name
+
+    def read(self, sha256: bytes) -> bytes:
+        """Return a blob. Raises ``AttachmentMissing`` and ``DamagedBlob``."""
+        path = self.path(sha256)
+        if self._fetch is not None and not path.exists():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._fetch(sha256, path)
+        try:
+            data = path.read_bytes()
+        except FileNotFoundError:
+            raise AttachmentMissing(sha256) from None
+        if hashlib.sha256(data).digest() != sha256:
+            raise DamagedBlob(f"The blob {sha256.hex()} is damaged on disk.")
+        return data

@@ -1,42 +1,75 @@
-"""Whether a board can start: what genesis must say so that every rule has a meaning."""
+"""Step 0 — what a genesis must fulfil before anybody uses it (DESIGN §2)."""
 
 from anofel.certificates import CertificateRefused, Purpose, parse_roots, verify_chain
-from anofel.committee.context import MAX_POSTS
+from anofel.committee.context import MAX_LENGTH, MAX_POSTS
 from anofel.errors import InvalidInput
 from anofel.messages import Class, Genesis
 
+VERSION = 1
 MAX_BUNDLE = 16
-"""A submission has room for so many contributions."""
+
+
+class InvalidGenesis(InvalidInput):
+    """A genesis cannot start a board; the message says what is wrong."""
+
+    code = "invalid-genesis"
 
 
 def check_genesis(genesis: Genesis) -> None:
-    """Refuse a genesis under which the board could not work. Raises ``InvalidInput``."""
-    parse_roots(genesis.roots)
-    holders, limits = len(genesis.holders), genesis.limits
-    _require(1 <= genesis.quorum <= holders, f"quorum is from 1 to the number of holders ({holders})")
-    _require(1 <= genesis.bundle_size <= MAX_BUNDLE, f"bundle_size is from 1 to {MAX_BUNDLE}")
-    _require(sum(v.power for v in genesis.validators) > 0, "the validators have votes")
-    _require(len({v.key for v in genesis.validators}) == len(genesis.validators), "validators differ")
-    _require(len(genesis.classes) > 0, "there is a size class")
-    _require(limits.root_window >= 1, "root_window is at least 1")
-    _require(limits.max_postings >= 1 and limits.max_block_bytes >= 1, "a block has room for a posting")
-    for number, size in enumerate(genesis.classes):
-        _check_class(number, size)
-    for number, chain in enumerate(genesis.holders):
+    """Refuse a genesis that no board can run with. Raises ``InvalidGenesis``.
+
+    1. Its version is known.
+    2. Its certificate roots can be read.
+    3. Every storage holder is certified at the board's first moment, and the quorum can be reached.
+    4. There are validators, all different, and each has power.
+    5. A bundle has 1 to 16 tasks, and leftovers wait at least one block.
+    6. There are size classes, each with sizes a committee can add and with time for every phase.
+    7. The limits leave room for at least one posting.
+    """
+    _require(genesis.version == VERSION, f"its version is {genesis.version} instead of {VERSION}")
+    try:
+        parse_roots(genesis.roots)
+    except InvalidInput as error:
+        raise InvalidGenesis(f"The genesis cannot be used: {error}") from None
+    for chain in genesis.holders:
         try:
             verify_chain(chain, genesis.roots, Purpose.STORAGE, genesis.time)
         except CertificateRefused as error:
-            raise InvalidInput(f"The genesis cannot be used: storage holder {number}: {error}") from None
+            raise InvalidGenesis(f"The genesis cannot be used: a storage holder is not: {error}") from None
+    _require(1 <= genesis.quorum <= len(genesis.holders), "its quorum of storage holders cannot be reached")
+    _require(
+        len(genesis.validators) > 0 and all(validator.power > 0 for validator in genesis.validators),
+        "it needs validators, each with power",
+    )
+    _require(
+        len({validator.key for validator in genesis.validators}) == len(genesis.validators),
+        "a validator stands in it twice",
+    )
+    _require(
+        1 <= genesis.bundle_size <= MAX_BUNDLE and genesis.bundle_wait >= 1,
+        f"a bundle has 1 to {MAX_BUNDLE} tasks, and leftovers wait at least one block",
+    )
+    _require(len(genesis.classes) > 0, "it needs a size class")
+    for size in genesis.classes:
+        _check_class(size)
+    limits = genesis.limits
+    numbers = (limits.root_window, limits.max_postings, limits.max_block_bytes, limits.max_runs)
+    more = (limits.max_tasks, limits.max_key_bytes, limits.max_model_bytes)
+    _require(min(*numbers, *more) >= 1, "its limits leave no room")
 
 
-def _check_class(number: int, size: Class) -> None:
-    _require(size.max_length >= 1, f"max_length of class {number} is at least 1")
-    _require(1 <= size.max_posts <= MAX_POSTS, f"max_posts of class {number} is from 1 to {MAX_POSTS}")
-    lengths = (size.train, size.aggregate, size.count, size.sum, size.model)
-    _require(min(lengths) >= 1, f"every stage of class {number} lasts at least one block")
-    _require(size.post_from < size.train, f"post_from of class {number} is before the end of its training")
+def _check_class(size: Class) -> None:
+    _require(
+        1 <= size.max_length <= MAX_LENGTH and 2 <= size.max_posts <= MAX_POSTS,
+        f"a size class has 1 to {MAX_LENGTH} parameters and 2 to {MAX_POSTS} posts",
+    )
+    phases = (size.train, size.aggregate, size.count, size.sum, size.model)
+    _require(
+        min(phases) >= 1 and size.post_from < size.train,
+        "every phase of a size class takes at least one block, and posting begins before the end",
+    )
 
 
-def _require(condition: bool, sentence: str) -> None:
+def _require(condition: bool, reason: str) -> None:
     if not condition:
-        raise InvalidInput(f"The genesis cannot be used: {sentence}.")
+        raise InvalidGenesis(f"The genesis cannot be used: {reason}.")

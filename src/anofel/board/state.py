@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from anofel.board.genesis import check_genesis
 from anofel.board.log import MerkleLog, chained
 from anofel.messages import Class, Genesis, Run, Task
 from anofel.primitives import CertifierTree, ClientTree, Scope
@@ -281,7 +282,8 @@ class State:
 
     @classmethod
     def at_genesis(cls, genesis: Genesis) -> "State":
-        """Return the board before its first block."""
+        """Return the board before its first block. Raises ``InvalidGenesis``."""
+        check_genesis(genesis)
         state = cls(genesis=genesis, genesis_hash=genesis.hash, time=genesis.time, tip=genesis.hash)
         state.certifier_roots.append(state.certifier_tree.root().to_bytes())
         return state

@@ -5,12 +5,14 @@ A node, a light client and an audit use the same file. Accepted postings that no
 them into their block. Triggers refuse to change or delete what a block holds.
 """
 
+import errno
 import fcntl
 import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from anofel.errors import AnofelError, InvalidInput
 from anofel.messages import Block, Genesis, Header, Posting, Vote
@@ -26,7 +28,8 @@ CREATE TABLE vote (height INTEGER NOT NULL, place INTEGER NOT NULL, vote BLOB NO
     PRIMARY KEY (height, place)) STRICT, WITHOUT ROWID;
 CREATE TABLE posting (height INTEGER NOT NULL, place INTEGER NOT NULL, id BLOB NOT NULL UNIQUE,
     data BLOB NOT NULL, PRIMARY KEY (height, place)) STRICT;
-CREATE TABLE pending (place INTEGER PRIMARY KEY, id BLOB NOT NULL UNIQUE, data BLOB NOT NULL) STRICT;
+CREATE TABLE pending (place INTEGER PRIMARY KEY, id BLOB NOT NULL UNIQUE, data BLOB NOT NULL,
+    time INTEGER NOT NULL) STRICT;
 CREATE TABLE snapshot (one INTEGER PRIMARY KEY CHECK (one = 1), height INTEGER NOT NULL, data BLOB NOT NULL)
     STRICT;
 PRAGMA user_version = 1;
@@ -43,13 +46,18 @@ class StoreError(AnofelError):
 class BlockStore:
     """The blocks of one board in one directory, held by one process at a time."""
 
-    def __init__(self, directory: Path, genesis: Genesis | None = None) -> None:
+    def __init__(self, directory: Path, genesis: Genesis | None = None, *, read_only: bool = False) -> None:
         """Open a board's directory; with a genesis, make it if it is new.
 
-        Raises ``StoreError``: unreadable, held by another process, or of another board.
+        Raises ``StoreError``: unreadable, held by another process, or of another board. Reading only needs
+        no lock, so an audit can run beside a node.
         """
         self.directory = directory
+        self._lock: int | None = None
         with _explained(directory):
+            if read_only:
+                self._read_only()
+                return
             if genesis is not None:
                 directory.mkdir(parents=True, exist_ok=True)
             elif not (directory / FILE).exists():
@@ -59,6 +67,7 @@ class BlockStore:
                 self._open(genesis)
             except BaseException:
                 os.close(self._lock)
+                self._lock = None
                 raise
 
     def _open(self, genesis: Genesis | None) -> None:
@@ -69,16 +78,28 @@ class BlockStore:
         self._connection.execute("PRAGMA synchronous = FULL")
         if genesis is not None and not self._rows("SELECT 1 FROM sqlite_master"):
             self._create(genesis)
-        try:
-            ((found,),) = self._rows("SELECT data FROM genesis")
-        except (ValueError, sqlite3.DatabaseError):
-            raise StoreError(f"{self.directory / FILE} is not a board's file.") from None
-        self.genesis = Genesis.from_bytes(found)
+        self._read_genesis()
         if genesis is not None and genesis != self.genesis:
             raise StoreError(
                 f"{self.directory} holds the board {self.genesis.hash.hex()[:16]}…, "
                 f"not the board {genesis.hash.hex()[:16]}…."
             )
+
+    def _read_genesis(self) -> None:
+        try:
+            ((found,),) = self._rows("SELECT data FROM genesis")
+            self.genesis = Genesis.from_bytes(found)
+        except (ValueError, sqlite3.DatabaseError):
+            raise StoreError(f"{self.directory / FILE} is not a board's file.") from None
+
+    def _read_only(self) -> None:
+        if not (self.directory / FILE).exists():
+            raise StoreError(f"{self.directory} holds no board.")
+        uri = f"{(self.directory / FILE).absolute().as_uri()}?mode=ro"
+        self._connection = sqlite3.connect(
+            uri, uri=True, isolation_level=None, timeout=10, check_same_thread=False
+        )
+        self._read_genesis()
 
     def _create(self, genesis: Genesis) -> None:
         with self._transaction() as connection:
@@ -96,26 +117,42 @@ class BlockStore:
     def close(self) -> None:
         """Let go of the directory."""
         self._connection.close()
-        os.close(self._lock)
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
 
     # Pending postings
 
-    def add_pending(self, postings: list[Posting]) -> None:
-        """Keep accepted postings durably, in their order."""
+    def add_pending(self, postings: list[Posting], time: int) -> None:
+        """Keep accepted postings durably, in their order, with the time of the block they wait for.
+
+        Certificates were verified at that time. A restart begins the block with it again, so that what was
+        accepted stays acceptable.
+        """
         with self._transaction() as connection:
             connection.executemany(
-                "INSERT INTO pending (id, data) VALUES (?, ?)",
-                [(posting.id, posting.data) for posting in postings],
+                "INSERT INTO pending (id, data, time) VALUES (?, ?, ?)",
+                [(posting.id, posting.data, time) for posting in postings],
             )
 
     def pending(self) -> list[bytes]:
         """Return the pending postings in their order."""
         return [data for (data,) in self._rows("SELECT data FROM pending ORDER BY place")]
 
-    def contains(self, posting_id: bytes) -> bool:
-        """Whether a posting was accepted, by its name; a client that resends gets the same answer."""
-        query = "SELECT 1 FROM {} WHERE id = ?"
-        return any(self._rows(query.format(table), posting_id) for table in ("pending", "posting"))
+    def pending_time(self) -> int | None:
+        """Return the time of the block that the pending postings wait for."""
+        ((time,),) = self._rows("SELECT max(time) FROM pending")
+        return None if time is None else int(time)
+
+    def height_of(self, posting_id: bytes) -> int | None:
+        """Return the height of an accepted posting, by its name; None if there is none.
+
+        A client that resends gets the same answer.
+        """
+        if self._rows("SELECT 1 FROM pending WHERE id = ?", posting_id):
+            return self.height + 1
+        rows = self._rows("SELECT height FROM posting WHERE id = ?", posting_id)
+        return int(rows[0][0]) if rows else None
 
     # Blocks
 
@@ -141,6 +178,11 @@ class BlockStore:
                 connection.execute(
                     "INSERT OR REPLACE INTO snapshot VALUES (1, ?, ?)", (header.height, snapshot)
                 )
+
+    def keep_snapshot(self, height: int, data: bytes) -> None:
+        """Keep a snapshot of the state after a block that is stored."""
+        with self._transaction() as connection:
+            connection.execute("INSERT OR REPLACE INTO snapshot VALUES (1, ?, ?)", (height, data))
 
     @property
     def height(self) -> int:
@@ -173,6 +215,17 @@ class BlockStore:
             yield block
             height += 1
 
+    def check_names(self, height: int) -> None:
+        """Check the names that a block and its postings are stored under. Raises ``StoreError``."""
+        for name, encoded in self._rows("SELECT hash, header FROM block WHERE height = ?", height):
+            if Header.from_bytes(encoded).hash(self.genesis.hash) != name:
+                raise StoreError(f"Block {height} is stored under a hash that is not its own.")
+        for place, name, data in self._rows(
+            "SELECT place, id, data FROM posting WHERE height = ? ORDER BY place", height
+        ):
+            if Posting.from_bytes(data).id != name:
+                raise StoreError(f"Posting {place} of block {height} is stored under another name.")
+
     def snapshot(self) -> tuple[int, bytes] | None:
         """Return the last snapshot with its height."""
         rows = self._rows("SELECT height, data FROM snapshot")
@@ -180,7 +233,7 @@ class BlockStore:
 
     # SQLite
 
-    def _rows(self, query: str, *values: object) -> list[tuple[bytes, ...]]:
+    def _rows(self, query: str, *values: object) -> list[tuple[Any, ...]]:
         return self._connection.execute(query, values).fetchall()
 
     @contextmanager
@@ -189,10 +242,11 @@ class BlockStore:
             self._connection.execute("BEGIN IMMEDIATE")
             try:
                 yield self._connection
+                self._connection.execute("COMMIT")
             except BaseException:
-                self._connection.execute("ROLLBACK")
+                if self._connection.in_transaction:  # SQLite itself gives up on a full disk
+                    self._connection.execute("ROLLBACK")
                 raise
-            self._connection.execute("COMMIT")
 
 
 def write_genesis(directory: Path, genesis: Genesis) -> None:
@@ -222,6 +276,14 @@ def _take_lock(path: Path) -> int:
 def _explained(directory: Path) -> Iterator[None]:
     try:
         yield
-    except (OSError, sqlite3.OperationalError) as error:
+    except (OSError, sqlite3.DatabaseError) as error:
+        if _is_full(error):
+            raise StoreError(f"The disk of {directory} is full.") from error
         reason = getattr(error, "strerror", None) or str(error)
         raise StoreError(f"{directory} cannot be used: {reason}.") from error
+
+
+def _is_full(error: OSError | sqlite3.DatabaseError) -> bool:
+    if isinstance(error, OSError):
+        return error.errno in (errno.ENOSPC, errno.EDQUOT)
+    return getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL

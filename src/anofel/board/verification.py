@@ -10,10 +10,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from anofel.board.attachments import AttachmentMissing, Attachments
+from anofel.board.attachments import AttachmentMissing, Attachments, DamagedBlob
 from anofel.board.author import Anonymous, Author, RoleHolder
 from anofel.board.cache import BoundedCache
 from anofel.board.claims import (
+    Addressee,
     Claim,
     CountShareClaim,
     KeyClaim,
@@ -40,7 +41,9 @@ from anofel.board.rules.common import BAD_RECEIPT, CHAIN, MALFORMED, SIGNATURE, 
 from anofel.board.shares import ShareDesk
 from anofel.board.state import State
 from anofel.certificates import CertificateRefused, Identity, Purpose, verify_chain
-from anofel.committee.count import BallotStatement, BundleCommittee
+from anofel.committee.context import PostContext
+from anofel.committee.count import BallotStatement, BundleCommittee, verify_ballots
+from anofel.committee.errors import BallotRefused, EnvelopeRefused
 from anofel.committee.interface import Envelope
 from anofel.errors import AnofelError, InvalidInput, InvalidProof, InvalidSignature, MalformedMessage
 from anofel.learning.integer_model import IntegerModel
@@ -218,9 +221,60 @@ class Verifier:
                 except (InvalidInput, InvalidProof) as error:
                     verdicts[candidate.key] = Rejected(submissions.PROOF, str(error))
         self._batch(self._submission.verify_batch, items, keys, verdicts, Rejected(submissions.PROOF))
-        for key, claim in zip(keys, claims, strict=True):
-            if verdicts[key] is None:
-                verdicts[key] = _verdict(partial(self._check_contributions, claim))
+        valid = [(key, claim) for key, claim in zip(keys, claims, strict=True) if verdicts[key] is None]
+        self._confirm_envelopes(valid, verdicts)
+        self._confirm_ballots([(key, claim) for key, claim in valid if verdicts[key] is None], verdicts)
+
+    def _confirm_envelopes(
+        self, claims: Sequence[tuple[bytes, SubmissionClaim]], verdicts: dict[bytes, Rejected | None]
+    ) -> None:
+        """Check the envelopes for each committee together."""
+        groups: dict[Addressee, list[tuple[bytes, PostContext, Envelope]]] = {}
+        for key, claim in claims:
+            for place, addressee in enumerate(claim.addressees):
+                entry = claim.body.contributions[place]
+                envelope = Envelope(
+                    proof=entry.envelope,
+                    payload_length=entry.payload.length,
+                    payload_sha256=entry.payload.sha256,
+                )
+                groups.setdefault(addressee, []).append((key, claim.contexts[place], envelope))
+        for addressee, items in groups.items():
+            scheme, committee_key = self.shares.key_of(addressee.committee)
+            pairs = [(context, envelope) for _, context, envelope in items]
+            try:
+                scheme.verify_envelopes(committee_key, addressee.limits, pairs)
+            except EnvelopeRefused as error:
+                for index, reason in error.reasons.items():
+                    verdicts[items[index][0]] = Rejected(submissions.ENVELOPE, reason)
+
+    def _confirm_ballots(
+        self, claims: Sequence[tuple[bytes, SubmissionClaim]], verdicts: dict[bytes, Rejected | None]
+    ) -> None:
+        items, keys = [], []
+        for key, claim in claims:
+            lines = []
+            for addressee in claim.addressees:
+                _, committee = self.shares.key_of(addressee.committee)
+                lines.append(
+                    BundleCommittee(
+                        key_id=committee.key_id,
+                        count_key=committee.count_key,
+                        accepted_types=addressee.types,
+                    )
+                )
+            try:
+                statement = BallotStatement(claim.contexts[0], claim.body.type_commitment, lines)
+            except BallotRefused as error:
+                verdicts[key] = Rejected(submissions.BALLOT, str(error))
+                continue
+            items.append((statement, claim.body.ballot))
+            keys.append(key)
+        try:
+            verify_ballots(items)
+        except BallotRefused as error:
+            for index, reason in error.reasons.items():
+                verdicts[keys[index]] = Rejected(submissions.BALLOT, reason)
 
     @staticmethod
     def _batch(
@@ -249,28 +303,6 @@ class Verifier:
             a=MessageKey.from_bytes(claim.message_key).hash(),
         )
         return statement, RegistrationProof.from_bytes(body.proof)
-
-    def _check_contributions(self, claim: SubmissionClaim) -> None:
-        """Check the envelopes and the ballot of a submission."""
-        lines = []
-        for context, addressee, entry in zip(
-            claim.contexts, claim.addressees, claim.body.contributions, strict=True
-        ):
-            scheme, key = self.shares.key_of(addressee.committee)
-            envelope = Envelope(
-                proof=entry.envelope,
-                payload_length=entry.payload.length,
-                payload_sha256=entry.payload.sha256,
-            )
-            _under(
-                submissions.ENVELOPE,
-                partial(scheme.verify_envelope, key, context, addressee.limits, envelope),
-            )
-            lines.append(
-                BundleCommittee(key_id=key.key_id, count_key=key.count_key, accepted_types=addressee.types)
-            )
-        statement = BallotStatement(claim.contexts[0], claim.body.type_commitment, lines)
-        _under(submissions.BALLOT, partial(statement.verify, claim.body.ballot))
 
     def _check_single(self, proof: Proof | None) -> None:
         if isinstance(proof, PossessionClaim):
@@ -317,10 +349,10 @@ def _verdict(check: Callable[[], None]) -> Rejected | None:
 
 
 def _under(rule: Rule, check: Callable[[], object], culprit: str = "") -> None:
-    """Turn a failed check into the rejection of its rule; a missing blob is nobody's fault."""
+    """Turn a failed check into the rejection of its rule; a lost blob is not its author's fault."""
     try:
         check()
-    except (Rejected, AttachmentMissing):
+    except (Rejected, AttachmentMissing, DamagedBlob):
         raise
     except AnofelError as error:
         raise Rejected(rule, str(error), culprit) from None

@@ -15,7 +15,7 @@ from anofel.committee.context import MAX_POSTS, AgreedSet, PostContext, digest_o
 from anofel.committee.count_key import CountKey, SecretCountShare
 from anofel.committee.errors import BallotRefused, NotAgreed, ShareRefused
 from anofel.committee.permit import DecryptedCount, counted
-from anofel.committee.refusal import refusing
+from anofel.committee.refusal import refuse_batch, refusing
 from anofel.committee.verified import VerifiedCountShare
 from anofel.errors import InvalidInput
 
@@ -50,7 +50,7 @@ class BallotStatement:
         lines = tuple(committees)
         self._size = len(lines)
         with refusing(BallotRefused):
-            self._bundle = core.Bundle(
+            self.bundle = core.Bundle(
                 genesis=context.iteration.genesis,
                 scope=context.iteration.scope,
                 nullifier=context.nullifier,
@@ -63,7 +63,7 @@ class BallotStatement:
     @property
     def ballot_bytes(self) -> int:
         """The exact length of every ballot for this bundle."""
-        return self._bundle.ballot_bytes
+        return self.bundle.ballot_bytes
 
     def cast(self, target: int | None, opening: TypeOpening) -> bytes:
         """Encrypt and prove the bits: 1 at position ``target``, 0 elsewhere (step 5).
@@ -71,18 +71,27 @@ class BallotStatement:
         Raises ``InvalidInput`` if the task at the target does not take the dataset type.
         """
         with refusing(InvalidInput):
-            return self._bundle.vote(target, opening.dataset_type, opening.blinding)
+            return self.bundle.vote(target, opening.dataset_type, opening.blinding)
 
     def verify(self, ballot: bytes) -> None:
         """Check a ballot (admission). Raises ``BallotRefused``."""
         with refusing(BallotRefused):
-            self._bundle.verify(ballot)
+            self.bundle.verify(ballot)
 
     def bit(self, ballot: bytes, position: int) -> bytes:
         """Return the encrypted bit of one committee, from a ballot that was verified."""
         if not 0 <= position < self._size:
             raise BallotRefused(f"The bundle has no position {position}.")
         return ballot[position * CIPHERTEXT_LENGTH : (position + 1) * CIPHERTEXT_LENGTH]
+
+
+def verify_ballots(items: Sequence[tuple[BallotStatement, bytes]]) -> None:
+    """Check many ballots side by side (admission).
+
+    Raises ``BallotRefused``; ``indices`` and ``reasons`` name the bad ones.
+    """
+    refused = core.refused_ballots([(statement.bundle, ballot) for statement, ballot in items])
+    refuse_batch(BallotRefused, len(items), refused)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -22,7 +22,7 @@
     └── Undecodable               the sum is not one that honest posts could make
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from anofel.errors import AnofelError, InvalidInput, VerificationError
 
@@ -63,8 +63,24 @@ class KeyRefused(VerificationError):
     code = "key-refused"
 
 
-class EnvelopeRefused(VerificationError):
-    """The envelope of a contribution does not verify."""
+class _OfABatch(VerificationError):
+    """A failed check; of a batch, what is wrong with each of the bad ones."""
+
+    code = "batch"
+
+    def __init__(self, message: str, reasons: Mapping[int, str] | None = None) -> None:
+        super().__init__(message)
+        self.reasons: dict[int, str] = dict(sorted((reasons or {}).items()))
+        """In a batch: one sentence for each bad one, by its place."""
+
+    @property
+    def indices(self) -> tuple[int, ...]:
+        """In a batch: the places of the bad ones, ascending."""
+        return tuple(self.reasons)
+
+
+class EnvelopeRefused(_OfABatch):
+    """The envelope of a contribution does not verify; of a batch, ``indices`` names the bad ones."""
 
     code = "envelope-refused"
 
@@ -75,8 +91,8 @@ class PayloadRefused(VerificationError):
     code = "payload-refused"
 
 
-class BallotRefused(VerificationError):
-    """The encrypted bits of a bundle, or the proof for them, do not verify."""
+class BallotRefused(_OfABatch):
+    """The encrypted bits of a bundle, or their proof, do not verify; ``indices`` as above."""
 
     code = "ballot-refused"
 

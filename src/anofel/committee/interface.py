@@ -5,7 +5,7 @@ The order of calls, by role (AnoFel steps 1.c, 5, 6-8):
 1. Members: ``scheme.key_generation().begin(run, member)``, then ``advance`` once per round with
    everybody's messages of that round, until it returns a ``GeneratedKey``.
 2. Client: ``scheme.read_key(bytes)``; ``prepare`` while the model trains; ``encrypt`` afterwards.
-3. Board: ``verify_envelope`` at admission (and the bundle's ballot, see ``anofel.committee.count``).
+3. Board: ``verify_envelopes`` at admission (and the bundles' ballots, see ``anofel.committee.count``).
 4. Members: ``verify_payload`` as payloads arrive, ``Accumulator.add``, ``finish``.
 5. Members: the count first. ``count.partial_decrypt`` … ``count.combine`` gives a
    ``DecryptedCount``; its ``permit_sum()`` gives a ``SumPermit`` or raises ``TooFewClients``.
@@ -315,6 +315,15 @@ class Resharing(Protocol):
         """Read a state that ``to_bytes`` wrote."""
         ...
 
+    def observe(
+        self, run: ResharingRun, rounds: Sequence[Sequence[RoundMessage]]
+    ) -> tuple[CommitteeKey, bytes]:
+        """Recompute the new key and the transcript from the messages of all rounds alone (audit).
+
+        Raises ``KeyGenerationFailed`` with the same culprits and dealers as ``advance``.
+        """
+        ...
+
 
 # Contributions
 
@@ -455,6 +464,15 @@ class Scheme(Protocol):
         self, key: CommitteeKey, context: PostContext, limits: TaskLimits, envelope: Envelope
     ) -> None:
         """Check the envelope (admission). Raises ``EnvelopeRefused``."""
+        ...
+
+    def verify_envelopes(
+        self, key: CommitteeKey, limits: TaskLimits, items: Sequence[tuple[PostContext, Envelope]]
+    ) -> None:
+        """Check the envelopes of many posts at once, as ``verify_envelope`` checks each (admission).
+
+        Raises ``EnvelopeRefused``; ``indices`` and ``reasons`` name the bad ones.
+        """
         ...
 
     def verify_payload(

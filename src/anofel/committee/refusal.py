@@ -1,10 +1,16 @@
 """Turns what the Rust core refuses into this package's errors."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from anofel._core import committee as core
-from anofel.committee.errors import KeyGenerationFailed, ShareRefused, Undecodable
+from anofel.committee.errors import (
+    BallotRefused,
+    EnvelopeRefused,
+    KeyGenerationFailed,
+    ShareRefused,
+    Undecodable,
+)
 from anofel.errors import AnofelError
 
 
@@ -15,9 +21,23 @@ def refusing(error: type[AnofelError]) -> Iterator[None]:
         yield
     except core.Refusal as refusal:
         kind, sentence, culprit = refusal.args
-        message = f"{sentence[0].upper()}{sentence[1:]}."
+        message = _whole(sentence)
         if kind == "undecodable":
             raise Undecodable(message) from None
         if issubclass(error, ShareRefused | KeyGenerationFailed):
             raise error(message, () if culprit is None else (culprit,)) from None
         raise error(message) from None
+
+
+def refuse_batch(
+    error: type[EnvelopeRefused | BallotRefused], count: int, refused: Iterable[tuple[int, str]]
+) -> None:
+    """Raise the error if any of a batch was refused, with the reason for each."""
+    reasons = {index: _whole(sentence) for index, sentence in refused}
+    if reasons:
+        first = min(reasons)
+        raise error(f"{len(reasons)} of {count} are refused; number {first}: {reasons[first]}", reasons)
+
+
+def _whole(sentence: str) -> str:
+    return f"{sentence[0].upper()}{sentence[1:].removesuffix('.')}."

@@ -81,7 +81,7 @@ class Posting:
     @property
     def id(self) -> bytes:
         """The posting's name, for inclusion and caches."""
-        return hashlib.sha256(b"anofel/1/posting-id" + self.data).digest()
+        return posting_id(self.data)
 
     @property
     def content(self) -> bytes:
@@ -91,6 +91,11 @@ class Posting:
     def signed_bytes(self, genesis: bytes) -> bytes:
         """What the author signs, for one board."""
         return _signed_bytes(genesis, self.content)
+
+
+def posting_id(data: bytes) -> bytes:
+    """The name of a posting, from its bytes."""
+    return hashlib.sha256(b"anofel/1/posting-id" + data).digest()
 
 
 def make_posting(body: Body, author: Author, genesis: bytes, sign: Callable[[bytes], bytes]) -> Posting:

@@ -1,8 +1,10 @@
 """Postings of model owners (steps 1.d and 8′)."""
 
+import hashlib
 from dataclasses import dataclass
 
 from anofel.messages.blobs import Blob
+from anofel.messages.signing import digest, on_board
 from anofel.messages.view import View
 
 
@@ -33,6 +35,11 @@ class Task(View):
     """The dataset types that count; None means all."""
     rule: Rule
     early_end: bool
+
+    def task_id(self, genesis: bytes, owner: bytes) -> bytes:
+        """The name of the task on a board: a hash over its owner and everything it announces."""
+        announced = on_board(b"anofel/1/task", genesis, digest("the owner", owner), self.to_bytes())
+        return hashlib.sha256(announced).digest()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

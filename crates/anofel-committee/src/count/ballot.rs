@@ -6,6 +6,7 @@ use curve25519_dalek::constants::RISTRETTO_BASEPOINT_POINT;
 use curve25519_dalek::ristretto::RistrettoPoint;
 use curve25519_dalek::scalar::Scalar;
 use rand::{CryptoRng, RngCore};
+use rayon::prelude::*;
 use zeroize::Zeroize;
 
 use super::proof;
@@ -208,6 +209,21 @@ impl Ballot {
     /// Bytes of a ballot for this bundle.
     pub fn length(bundle: &Bundle) -> usize {
         bundle.committees.len() * CIPHERTEXT_BYTES + proof::Proof::length(bundle)
+    }
+
+    /// Reads and checks many ballots side by side and returns the bad ones by their place, in order.
+    ///
+    /// A proof carries challenges, not first messages, so no sum of equations can stand for many;
+    /// what a batch saves is waiting for one core.
+    pub fn refused(ballots: &[(&Bundle, &[u8])]) -> Vec<(usize, Error)> {
+        ballots
+            .par_iter()
+            .enumerate()
+            .filter_map(|(index, (bundle, bytes))| {
+                let verdict = Self::from_bytes(bundle, bytes).and_then(|read| read.verify(bundle));
+                verdict.err().map(|error| (index, error))
+            })
+            .collect()
     }
 
     /// Checks the proof.

@@ -1,11 +1,7 @@
-//! A client's contribution: the mask, the wrapped secret and the proof of plaintext knowledge.
+//! A client's contribution: the mask and the wrapped secret.
 //!
-//! Envelope: R ‖ T ‖ z, a Schnorr proof for R = r·G with z·G = T + e·R. Knowing r is knowing
-//! every plaintext, so this one proof is the proof of plaintext knowledge (D-10). The challenge
-//! e covers genesis, domain, committee key, position in the bundle, scope, nullifier, tag,
-//! pk_sig, R and the first message T.
-//!
-//! Payload: the packed words of the vector, then C_0 … C_{N−1}.
+//! Payload: the packed words of the vector, then C_0 … C_{N−1}. The proof of plaintext knowledge
+//! stands in the envelope ([`super::envelope`]).
 
 use curve25519_dalek::ristretto::RistrettoPoint;
 use curve25519_dalek::scalar::Scalar;
@@ -17,17 +13,15 @@ use subtle::{ConditionallySelectable, ConstantTimeEq};
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
 use super::codec::Codec;
+use super::envelope::{prove_plaintext_knowledge, ENVELOPE_BYTES};
 use crate::error::check_length;
 use crate::group::{
-    base, decode_point, decode_points, decode_real_point, decode_scalar, encode_doubles, half,
-    random_scalar, small_scalar, ELEMENT_BYTES,
+    base, decode_points, decode_real_point, encode_doubles, half, random_scalar, small_scalar,
+    ELEMENT_BYTES,
 };
 use crate::ring::{self, Multiplier, CBD_WIDTH, DEGREE};
 use crate::transcript::Transcript;
 use crate::Error;
-
-/// R ‖ T ‖ z.
-pub const ENVELOPE_BYTES: usize = 3 * ELEMENT_BYTES;
 
 /// C_0 … C_{N−1}.
 pub const WRAPPED_KEY_BYTES: usize = DEGREE * ELEMENT_BYTES;
@@ -57,7 +51,7 @@ pub struct Post {
 
 impl Post {
     /// The challenge of the proof of plaintext knowledge.
-    fn challenge(&self, r: &[u8], first_message: &[u8]) -> Scalar {
+    pub(super) fn challenge(&self, r: &[u8], first_message: &[u8]) -> Scalar {
         let mut transcript = Transcript::new("anofel/1/committee/lattice/plaintext-knowledge");
         transcript
             .field("genesis", &self.genesis)
@@ -142,25 +136,6 @@ impl Prepared {
     }
 }
 
-fn prove_plaintext_knowledge(
-    post: &Post,
-    r: &Scalar,
-    rng: &mut (impl RngCore + CryptoRng),
-) -> [u8; ENVELOPE_BYTES] {
-    let mut nonce = random_scalar(rng);
-    let public = base(r).compress().to_bytes();
-    let first_message = base(&nonce).compress().to_bytes();
-    let response = nonce + post.challenge(&public, &first_message) * r;
-    nonce.zeroize();
-    let mut envelope = [0; ENVELOPE_BYTES];
-    for (part, bytes) in
-        envelope.chunks_exact_mut(ELEMENT_BYTES).zip([public, first_message, response.to_bytes()])
-    {
-        part.copy_from_slice(&bytes);
-    }
-    envelope
-}
-
 /// C_j = r·pk_j + s_j·G; halves are computed, so that the encodings share inversions.
 fn wrap(keys: &[RistrettoPoint], r: &Scalar, secret: &[i64]) -> Vec<[u8; ELEMENT_BYTES]> {
     let mut half_r = half(r);
@@ -233,22 +208,6 @@ pub(super) fn product(seed: &[u8; 32], k: u64, secret: &[Multiplier]) -> Box<rin
     }
     ring::inverse(&mut values);
     values
-}
-
-/// Checks an envelope: encodings, and z·G = T + e·R. Returns R.
-pub fn verify_envelope(post: &Post, envelope: &[u8]) -> Result<RistrettoPoint, Error> {
-    check_length("the envelope", ENVELOPE_BYTES, envelope.len())?;
-    let (public, rest) = envelope.split_at(ELEMENT_BYTES);
-    let (first_message, response) = rest.split_at(ELEMENT_BYTES);
-    let r = decode_real_point("R", public)?;
-    let t = decode_point("the first message", first_message)?;
-    let z = decode_scalar("the response", response)?;
-    let e = post.challenge(public, first_message);
-    if RistrettoPoint::vartime_double_scalar_mul_basepoint(&-e, &r, &z) == t {
-        Ok(r)
-    } else {
-        Err(Error::Proof { what: "the proof of plaintext knowledge" })
-    }
 }
 
 /// A payload whose every part was parsed, ready to be added.

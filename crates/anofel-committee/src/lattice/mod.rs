@@ -7,15 +7,15 @@
 mod codec;
 mod combine;
 mod contribution;
+mod envelope;
 mod logarithm;
 mod share;
 mod sum;
 
 pub use codec::{guard_bits, sum_bits, Codec, MAX_WIRE_BITS};
 pub use combine::combine;
-pub use contribution::{
-    verify_envelope, Checked, Post, Prepared, ENVELOPE_BYTES, WRAPPED_KEY_BYTES,
-};
+pub use contribution::{Checked, Post, Prepared, WRAPPED_KEY_BYTES};
+pub use envelope::{refused_envelopes, verify_envelope, ENVELOPE_BYTES};
 pub use share::{partial_decrypt, verify_share, VerifiedShare, SHARE_BYTES};
 pub use sum::{Accumulator, EncryptedSum};
 

@@ -1,7 +1,5 @@
 """Step 1.d — owners announce tasks and post models; they end tasks and keep the ε ledger (AnoFel §4.3.2)."""
 
-import hashlib
-
 from anofel.board.author import Author
 from anofel.board.claims import Claim, ModelClaim
 from anofel.board.rule import require, rule
@@ -50,12 +48,6 @@ RELEASES = rule("ledger 1", "wrong-releases", "The entry states the number of re
 ENTERED = rule("ledger 2", "ledger-entered", "There is one entry for a number of releases.")
 
 
-def task_id_of(state: State, body: Task, author: Author) -> bytes:
-    """Return the name of a task: a hash over the board, its owner and everything it announces."""
-    announced = state.genesis_hash + holder(author).subject + body.to_bytes()
-    return hashlib.sha256(b"anofel/1/task" + announced).digest()
-
-
 def size_class_of(state: State, task: Task) -> int | None:
     """Return the first size class of genesis that fits."""
     for number, size in enumerate(state.genesis.classes):
@@ -67,7 +59,7 @@ def size_class_of(state: State, task: Task) -> int | None:
 def check_task(state: State, body: Task, author: Author) -> Claim:
     """Check an announcement."""
     subject, name = holder(author).subject, holder(author).name
-    require(task_id_of(state, body, author) not in state.tasks, KNOWN, culprit=name)
+    require(body.task_id(state.genesis_hash, holder(author).subject) not in state.tasks, KNOWN, culprit=name)
     try:
         document = TaskFile.from_bytes(body.document)
     except InvalidInput as error:
@@ -117,7 +109,7 @@ def _differences(document: TaskFile, body: Task) -> list[str]:
 
 def apply_task(state: State, body: Task, author: Author, posting_id: bytes) -> None:
     """Queue the task for a bundle."""
-    task_id, size_class = task_id_of(state, body, author), size_class_of(state, body)
+    task_id, size_class = body.task_id(state.genesis_hash, holder(author).subject), size_class_of(state, body)
     assert size_class is not None
     task = TaskState(task_id, holder(author).subject, body, size_class, state.height)
     touch(task, posting_id)

@@ -1,6 +1,7 @@
 """Step 5 for ``lattice``: prepare while the model trains, encrypt afterwards; and the checks."""
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -17,7 +18,7 @@ from anofel.committee.errors import (
 )
 from anofel.committee.interface import Bytes, Contribution, Envelope, Int64Vector
 from anofel.committee.lattice.key import LatticeKey
-from anofel.committee.refusal import refusing
+from anofel.committee.refusal import refuse_batch, refusing
 
 
 @dataclass(frozen=True)
@@ -32,8 +33,15 @@ class LatticePrepared:
 class LatticePayload:
     """A parsed payload."""
 
-    nullifier: bytes
+    context: PostContext
+    key_id: bytes
+    limits: TaskLimits
     checked: core.Checked = field(repr=False)
+
+    @property
+    def nullifier(self) -> bytes:
+        """The post it belongs to."""
+        return self.context.nullifier
 
 
 def codec(limits: TaskLimits) -> core.Codec:
@@ -94,19 +102,42 @@ def verify_envelope(key: LatticeKey, context: PostContext, limits: TaskLimits, e
     3. R, T and z are canonical and R is not neutral.
     4. z·G = T + e·R: the proof of plaintext knowledge, bound to the post.
     """
+    _check_declared(codec(limits).payload_bytes, envelope)  # (1), (2)
+    with refusing(EnvelopeRefused):  # (3), (4)
+        core.verify_envelope(core_post(key, context), envelope.proof)
+
+
+def verify_envelopes(
+    key: LatticeKey, limits: TaskLimits, items: Sequence[tuple[PostContext, Envelope]]
+) -> None:
+    """Check many envelopes; the equations (4) are checked as one, with random weights."""
     expected = codec(limits).payload_bytes
+    refused: list[tuple[int, str]] = []
+    proofs: list[tuple[core.Post, bytes]] = []
+    places: list[int] = []
+    for index, (context, envelope) in enumerate(items):
+        try:
+            _check_declared(expected, envelope)
+        except EnvelopeRefused as error:
+            refused.append((index, str(error)))
+        else:
+            places.append(index)
+            proofs.append((core_post(key, context), envelope.proof))
+    refused += [(places[place], sentence) for place, sentence in core.refused_envelopes(proofs)]
+    refuse_batch(EnvelopeRefused, len(items), refused)
+
+
+def _check_declared(expected: int, envelope: Envelope) -> None:
     if envelope.payload_length != expected:
         raise EnvelopeRefused(
             f"The declared payload has {envelope.payload_length} bytes instead of {expected}."
         )
     if len(envelope.payload_sha256) != hashlib.sha256().digest_size:
         raise EnvelopeRefused("The declared hash of the payload does not have 32 bytes.")
-    with refusing(EnvelopeRefused):
-        core.verify_envelope(core_post(key, context), envelope.proof)
 
 
 def verify_payload(
-    context: PostContext, limits: TaskLimits, envelope: Envelope, payload: Bytes
+    key: LatticeKey, context: PostContext, limits: TaskLimits, envelope: Envelope, payload: Bytes
 ) -> LatticePayload:
     """Check and parse a payload: length and hash as declared, every C_j canonical."""
     if len(payload) != envelope.payload_length:
@@ -116,4 +147,5 @@ def verify_payload(
     if hashlib.sha256(payload).digest() != envelope.payload_sha256:
         raise PayloadRefused("The payload's hash is not the one its envelope declares.")
     with refusing(PayloadRefused):
-        return LatticePayload(context.nullifier, core.Checked(codec(limits), envelope.proof, payload))
+        checked = core.Checked(codec(limits), envelope.proof, payload)
+    return LatticePayload(context, key.key_id, limits, checked)

@@ -1,20 +1,10 @@
 """``lattice`` as a ``Scheme``: every method is one line into the module that does it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from anofel.committee.context import IterationContext, PostContext, TaskLimits
-from anofel.committee.errors import NotAgreed, PreparationUsed, ShareRefused
-from anofel.committee.interface import (
-    Accumulator,
-    Bytes,
-    CommitteeKey,
-    Contribution,
-    EncryptedSum,
-    Envelope,
-    Int64Vector,
-    Prepared,
-    SecretKeyShare,
-)
+from anofel._core import committee as core
+from anofel.committee.context import AgreedSet, IterationContext, PostContext, TaskLimits
+from anofel.committee.interface import Accumulator, Bytes, CommitteeKey, Contribution, Envelope, Int64Vector
 from anofel.committee.lattice import contribution
 from anofel.committee.lattice import total as sums
 from anofel.committee.lattice.contribution import LatticePayload, LatticePrepared
@@ -22,14 +12,21 @@ from anofel.committee.lattice.key import NAME, LatticeKey, LatticeShare, own, re
 from anofel.committee.lattice.key_generation import LatticeKeyGeneration
 from anofel.committee.lattice.resharing import LatticeResharing
 from anofel.committee.lattice.total import LatticeAccumulator, LatticeSum
-from anofel.committee.permit import SumPermit
-from anofel.committee.verified import VerifiedShare
+from anofel.committee.threshold import ThresholdScheme
 
 
-class Lattice:
+class Lattice(ThresholdScheme[LatticeKey, LatticeShare, LatticePrepared, LatticeSum, core.VerifiedShare]):
     """The default scheme; implements ``Scheme``."""
 
     name = NAME
+    share_type = LatticeShare
+    preparation_type = LatticePrepared
+    sum_type = LatticeSum
+    checked_type = core.VerifiedShare
+
+    def own(self, key: CommitteeKey) -> LatticeKey:
+        """Return the key as this scheme's."""
+        return own(key)
 
     def required_bits(self, bound: int, max_posts: int) -> int:
         """Return w = b + g."""
@@ -38,7 +35,7 @@ class Lattice:
 
     def payload_bytes(self, key: CommitteeKey, limits: TaskLimits) -> int:
         """Return the exact length of every payload."""
-        own(key)
+        self.own(key)
         return contribution.codec(limits).payload_bytes
 
     def key_generation(self) -> LatticeKeyGeneration:
@@ -55,79 +52,57 @@ class Lattice:
 
     def read_share(self, key: CommitteeKey, data: bytes) -> LatticeShare:
         """Read a stored secret share."""
-        return read_share(own(key), data)
+        return read_share(self.own(key), data)
 
     def prepare(self, key: CommitteeKey, context: PostContext, limits: TaskLimits) -> LatticePrepared:
         """Make all that does not depend on the update."""
-        return contribution.prepare(own(key), context, limits)
+        return contribution.prepare(self.own(key), context, limits)
 
-    def encrypt(self, prepared: Prepared, values: Int64Vector) -> Contribution:
-        """Encrypt the update and consume the preparation."""
-        if not isinstance(prepared, LatticePrepared):
-            raise PreparationUsed("The preparation is one of another scheme.")
+    def seal(self, prepared: LatticePrepared, values: Int64Vector) -> Contribution:
+        """Encode, mask and switch the update."""
         return contribution.encrypt(prepared, values)
 
     def verify_envelope(
         self, key: CommitteeKey, context: PostContext, limits: TaskLimits, envelope: Envelope
     ) -> None:
         """Check an envelope."""
-        contribution.verify_envelope(own(key), context, limits, envelope)
+        contribution.verify_envelope(self.own(key), context, limits, envelope)
+
+    def verify_envelopes(
+        self, key: CommitteeKey, limits: TaskLimits, items: Sequence[tuple[PostContext, Envelope]]
+    ) -> None:
+        """Check many envelopes at once."""
+        contribution.verify_envelopes(self.own(key), limits, items)
 
     def verify_payload(
-        self,
-        key: CommitteeKey,
-        context: PostContext,
-        limits: TaskLimits,
-        envelope: Envelope,
-        payload: Bytes,
+        self, key: CommitteeKey, context: PostContext, limits: TaskLimits, envelope: Envelope, payload: Bytes
     ) -> LatticePayload:
         """Check and parse a payload."""
-        own(key)
-        return contribution.verify_payload(context, limits, envelope, payload)
+        return contribution.verify_payload(self.own(key), context, limits, envelope, payload)
 
     def accumulator(self, key: CommitteeKey, iteration: IterationContext, limits: TaskLimits) -> Accumulator:
         """Begin an empty sum."""
-        own(key)
-        return LatticeAccumulator(iteration, limits)
+        return LatticeAccumulator(self.own(key), iteration, limits)
 
     def read_sum(
         self, key: CommitteeKey, iteration: IterationContext, limits: TaskLimits, data: Bytes
     ) -> LatticeSum:
         """Parse a published sum."""
-        own(key)
+        self.own(key)
         return sums.read_sum(iteration, limits, data)
 
-    def partial_decrypt(
-        self, key: CommitteeKey, share: SecretKeyShare, total: EncryptedSum, permit: SumPermit
-    ) -> bytes:
+    def make_share(self, key: LatticeKey, share: LatticeShare, total: LatticeSum, agreed: AgreedSet) -> bytes:
         """Make a member's share of the sum."""
-        if not isinstance(share, LatticeShare):
-            raise ShareRefused("The secret share is one of another scheme.", (share.member,))
-        return sums.partial_decrypt(own(key), share, _own_sum(total), permit)
+        return sums.make_share(key, share, total, agreed)
 
-    def verify_share(
-        self,
-        key: CommitteeKey,
-        total: EncryptedSum,
-        permit: SumPermit,
-        member: int,
-        share: Bytes,
-    ) -> VerifiedShare:
+    def check_share(
+        self, key: LatticeKey, total: LatticeSum, agreed: AgreedSet, member: int, share: bytes
+    ) -> core.VerifiedShare:
         """Check a member's share."""
-        return sums.verify_share(own(key), _own_sum(total), permit, member, share)
+        return sums.check_share(key, total, agreed, member, share)
 
-    def combine(
-        self,
-        key: CommitteeKey,
-        total: EncryptedSum,
-        permit: SumPermit,
-        shares: Sequence[VerifiedShare],
+    def open_sum(
+        self, key: LatticeKey, total: LatticeSum, shares: Mapping[int, core.VerifiedShare]
     ) -> Int64Vector:
         """Return the exact sum."""
-        return sums.combine(own(key), _own_sum(total), permit, shares)
-
-
-def _own_sum(encrypted: EncryptedSum) -> LatticeSum:
-    if not isinstance(encrypted, LatticeSum):
-        raise NotAgreed("The sum is one of another scheme.")
-    return encrypted
+        return sums.open_sum(key, total, shares)

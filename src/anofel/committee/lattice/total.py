@@ -1,22 +1,19 @@
 """Steps 7 and 8 for ``lattice``: the sum, its shares, and its opening."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 
 from anofel._core import committee as core
-from anofel.committee import verified
-from anofel.committee.context import IterationContext, TaskLimits, digest_of_set
+from anofel.committee.context import AgreedSet, IterationContext, TaskLimits, digest_of_set
 from anofel.committee.errors import DoesNotFit, PayloadRefused, ShareRefused
-from anofel.committee.interface import Bytes, CheckedPayload, Int64Vector, check_permit
+from anofel.committee.interface import Bytes, CheckedPayload, Int64Vector
 from anofel.committee.lattice.contribution import LatticePayload, codec, core_iteration
 from anofel.committee.lattice.key import LatticeKey, LatticeShare
-from anofel.committee.permit import SumPermit
 from anofel.committee.refusal import refusing
-from anofel.committee.verified import VerifiedShare
 
 SHARES_ID_LENGTH = 32
 SET_DIGEST_LENGTH = 32
@@ -53,8 +50,8 @@ class LatticeSum:
 class LatticeAccumulator:
     """Adds contributions one by one."""
 
-    def __init__(self, iteration: IterationContext, limits: TaskLimits) -> None:
-        self._iteration = iteration
+    def __init__(self, key: LatticeKey, iteration: IterationContext, limits: TaskLimits) -> None:
+        self._key_id, self._iteration, self._limits = key.key_id, iteration, limits
         self._sum = core.Accumulator(codec(limits))
         self._nullifiers: set[bytes] = set()
 
@@ -62,6 +59,10 @@ class LatticeAccumulator:
         """Add one contribution."""
         if not isinstance(payload, LatticePayload):
             raise PayloadRefused("The payload is one of another scheme.")
+        if payload.key_id != self._key_id:
+            raise PayloadRefused("The payload was checked under another key.")
+        if payload.context.iteration != self._iteration or payload.limits != self._limits:
+            raise PayloadRefused("The payload was checked for another iteration or task.")
         if payload.nullifier in self._nullifiers:
             raise PayloadRefused("A post is added once.")
         with refusing(DoesNotFit):
@@ -83,20 +84,17 @@ def read_sum(iteration: IterationContext, limits: TaskLimits, data: Bytes) -> La
     return LatticeSum(iteration, encoded[:SET_DIGEST_LENGTH], content)
 
 
-def partial_decrypt(key: LatticeKey, share: LatticeShare, total: LatticeSum, permit: SumPermit) -> bytes:
+def make_share(key: LatticeKey, share: LatticeShare, total: LatticeSum, agreed: AgreedSet) -> bytes:
     """Make a member's share of the sum: the id of the shares used ‖ D ‖ proof."""
-    agreed = check_permit(key, total, permit)
-    if share.shares_id != key.shares_id:
-        raise ShareRefused("The secret share belongs to another key or to older shares.", (share.member,))
     with refusing(ShareRefused):
         made = core.partial_decrypt(key.keys, share.secrets, total.content, agreed.digest)
     return key.shares_id + made
 
 
-def verify_share(
-    key: LatticeKey, total: LatticeSum, permit: SumPermit, member: int, share: Bytes
-) -> VerifiedShare:
-    """Check a member's share.
+def check_share(
+    key: LatticeKey, total: LatticeSum, agreed: AgreedSet, member: int, share: bytes
+) -> core.VerifiedShare:
+    """Check a member's share; ``verify_share`` has checked (1) and (2).
 
     1. The count was decrypted for exactly this sum and set.
     2. The member exists.
@@ -104,29 +102,16 @@ def verify_share(
     4. Its length is right and every point is canonical.
     5. The equality proof holds for this member, sum and set.
     """
-    agreed = check_permit(key, total, permit)
-    points = _current(key, member, share)
+    if share[:SHARES_ID_LENGTH] != key.shares_id:
+        raise ShareRefused(f"Member {member} used other than the current shares of the key.", (member,))
+    points = share[SHARES_ID_LENGTH:]
     with refusing(ShareRefused):
-        content = core.verify_share(key.keys, total.content, agreed.digest, member, points)
-    return verified.of_sum(member, key.shares_id, agreed, content)
+        return core.verify_share(key.keys, total.content, agreed.digest, member, points)
 
 
-def combine(
-    key: LatticeKey, total: LatticeSum, permit: SumPermit, shares: Sequence[VerifiedShare]
-) -> Int64Vector:
-    """Open Σs with t verified shares, remove the mask and decode."""
-    agreed = check_permit(key, total, permit)
-    chosen = verified.choose(shares, VerifiedShare, core.VerifiedShare, key, agreed)
+def open_sum(key: LatticeKey, total: LatticeSum, shares: Mapping[int, core.VerifiedShare]) -> Int64Vector:
+    """Open Σs with t checked shares, remove the mask and decode."""
     where = core_iteration(key, total.iteration)
     with refusing(ShareRefused):
-        values = core.combine(key.keys, total.content, where, list(chosen.values()))
+        values = core.combine(key.keys, total.content, where, list(shares.values()))
     return np.frombuffer(values, dtype="<i8").astype(np.int64, copy=False)
-
-
-def _current(key: LatticeKey, member: int, share: Bytes) -> bytes:
-    if member not in key.shape.members:
-        raise ShareRefused(f"There is no member {member} in this committee.", (member,))
-    encoded = bytes(share)
-    if encoded[:SHARES_ID_LENGTH] != key.shares_id:
-        raise ShareRefused(f"Member {member} used other than the current shares of the key.", (member,))
-    return encoded[SHARES_ID_LENGTH:]

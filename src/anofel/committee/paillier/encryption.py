@@ -4,6 +4,7 @@ c_i = (1 + m_i·N)·h_s^(α_i) mod N². Everything but m_i is made by ``prepare`
 """
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from anofel.committee.context import PostContext, TaskLimits
@@ -18,6 +19,7 @@ from anofel.committee.paillier.parameters import RANDOMISER_BITS
 from anofel.committee.paillier.randomness import Randomness, SystemRandomness
 from anofel.committee.paillier.transcript import Transcript, append_post
 from anofel.committee.paillier.wire import Malformed, decode, encode, width
+from anofel.committee.refusal import refuse_batch
 
 
 class SecretPreparation:
@@ -110,6 +112,19 @@ def verify_envelope(key: PaillierKey, context: PostContext, limits: TaskLimits, 
     expected = _binding(key, context, envelope.payload_length, envelope.payload_sha256)
     if envelope.proof != expected:  # (2)
         raise EnvelopeRefused("The envelope is bound to another key, post or payload.")
+
+
+def verify_envelopes(
+    key: PaillierKey, limits: TaskLimits, items: Sequence[tuple[PostContext, Envelope]]
+) -> None:
+    """Check many envelopes, one by one: each is a hash. Raises ``EnvelopeRefused``."""
+    refused: list[tuple[int, str]] = []
+    for index, (context, envelope) in enumerate(items):
+        try:
+            verify_envelope(key, context, limits, envelope)
+        except EnvelopeRefused as error:
+            refused.append((index, str(error)))
+    refuse_batch(EnvelopeRefused, len(items), refused)
 
 
 def verify_payload(

@@ -1,19 +1,13 @@
-"""The rounds of a resharing behind the committee's interface; the arithmetic is in ``resharing``."""
+"""The steps of a resharing for ``paillier``; ``resharing`` has the arithmetic, ``handover`` the rounds.
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+The count key is reshared by the same messages: each body is its part, then ours.
+"""
 
 from anofel._core import committee as core
 from anofel.committee import count_key
 from anofel.committee.errors import InvalidCommittee, KeyGenerationFailed
-from anofel.committee.interface import (
-    ResharedKey,
-    ResharingParty,
-    ResharingResult,
-    ResharingRun,
-    RoundMessage,
-    SecretResharingState,
-)
+from anofel.committee.handover import Dealt, Handover, settle_handover
+from anofel.committee.interface import CommitteeKey, ResharingRun, SecretKeyShare
 from anofel.committee.paillier import resharing
 from anofel.committee.paillier.key import (
     PaillierKey,
@@ -21,196 +15,94 @@ from anofel.committee.paillier.key import (
     count_keys_of,
     decode_key,
     decode_share,
+    own,
 )
 from anofel.committee.paillier.resharing import PaillierPlan
 from anofel.committee.paillier.wire import Malformed, Reader
 from anofel.committee.ristretto import resharing as count_rounds
 from anofel.committee.ristretto.run import Bodies, transcript_digest
-from anofel.committee.ristretto.verdict import Complaint, Confirmation, settle
-from anofel.committee.sealing import CannotOpen, DealerKeys, SealingKey, dealer_key
+from anofel.committee.ristretto.verdict import Complaint, Confirmation
+from anofel.committee.sealing import CannotOpen, DealerKeys, SealingKey
 from anofel.committee.wire import Writer
 
 
-@dataclass(frozen=True, kw_only=True)
-class PaillierResharingState:
-    """What a party keeps between two rounds (kept)."""
-
-    run: ResharingRun
-    round: int
-    member: int | None
-    share: SecretPaillierShare | None = field(repr=False)
-    """The old share of a dealer, until it has dealt."""
-    sealing: bytes = field(repr=False)
-    received: bytes = field(repr=False)
-    """A receiver's new share of N's key and of the count key, until everybody confirmed."""
-    history: tuple[Bodies, ...] = field(repr=False)
-    body: bytes | None = field(repr=False)
-    sender: int
-
-    @property
-    def message(self) -> RoundMessage | None:
-        """The own message of ``round``, to be sent again after a crash."""
-        if self.body is None:
-            return None
-        return RoundMessage(run_id=self.run.run_id, round=self.round, sender=self.sender, body=self.body)
-
-    def to_bytes(self) -> bytes:
-        """Return the secret bytes, for the key store only."""
-        writer = Writer().framed(self.run.old_key.to_bytes()).framed(resharing.write_run(self.run))
-        writer.number(self.round, 1).number(self.member or 0, 2).number(self.sender, 2)
-        writer.framed(self.share.to_bytes() if self.share else b"").framed(self.sealing).framed(self.received)
-        writer.number(self.body is not None, 1).framed(self.body or b"").number(len(self.history), 1)
-        for bodies in self.history:
-            for _, body in sorted(bodies.items()):
-                writer.framed(body)
-        return writer.done()
-
-
-class PaillierResharing:
+class PaillierResharing(Handover[SecretPaillierShare]):
     """Implements ``Resharing``."""
 
     def __init__(self, *, insecure_toy: bool) -> None:
         self._insecure_toy = insecure_toy
 
-    def begin(self, run: ResharingRun, party: ResharingParty) -> ResharingResult:
-        """Start a resharing."""
-        old, share = _old_key(run), party.share
-        resharing.check_run(run, old)
-        if share is None and party.member is None:
-            raise InvalidCommittee("A party of a resharing deals, receives, or both.")
+    def read_key(self, data: bytes) -> PaillierKey:
+        """Parse and validate a key."""
+        return decode_key(data, insecure_toy=self._insecure_toy)
+
+    def read_share(self, key: CommitteeKey, data: bytes) -> SecretPaillierShare:
+        """Read a stored secret share."""
+        return decode_share(own(key), data)
+
+    def check(self, run: ResharingRun, share: SecretKeyShare | None) -> SecretPaillierShare | None:
+        """Refuse a key or share of another scheme, and shares that would grow too long."""
+        PaillierPlan(run, own(run.old_key))
         if share is not None and not isinstance(share, SecretPaillierShare):
             raise InvalidCommittee("The share belongs to another scheme.")
-        if share is not None and (share.member not in run.dealers or share.shares_id != old.shares_id):
-            raise InvalidCommittee("A dealer holds a current share and is one of those agreed.")
-        if party.member is not None and party.member not in run.shape.members:
-            raise InvalidCommittee(f"There is no new member {party.member}.")
-        PaillierPlan(run, old)
-        sealing = DealerKeys.generate(run.dealers) if party.member is not None else None
-        state = PaillierResharingState(
-            run=run,
-            round=0,
-            member=party.member,
-            share=share,
-            sealing=sealing.to_bytes() if sealing else b"",
-            received=b"",
-            history=(),
-            body=sealing.public() if sealing else None,
-            sender=party.member or 0,
-        )
-        return ResharingResult(state, state.message)
+        return share
 
-    def advance(
-        self, state: SecretResharingState, messages: Sequence[RoundMessage]
-    ) -> ResharingResult | ResharedKey:
-        """Go on with all messages of ``state.round``."""
-        if not isinstance(state, PaillierResharingState):
-            raise InvalidCommittee("The state belongs to another resharing.")
-        plan = PaillierPlan(state.run, _old_key(state.run))
-        bodies = count_rounds.collect_round(plan.count, state.round, messages)
-        if state.round == 2:
-            return _finish(plan, state, bodies)
-        following = _deal(plan, state, bodies) if state.round == 0 else _receive(plan, state, bodies)
-        return ResharingResult(following, following.message)
-
-    def resume(self, data: bytes) -> PaillierResharingState:
-        """Read a state that ``to_bytes`` wrote."""
-        reader = Reader(data)
-        try:
-            old = decode_key(reader.framed(), insecure_toy=self._insecure_toy)
-            run = resharing.read_run(reader.framed(), old)
-            number, member, sender = reader.number(1), reader.number(2), reader.number(2)
-            share, sealing, received = reader.framed(), reader.framed(), reader.framed()
-            has_body, body = reader.number(1), reader.framed()
-            plan = PaillierPlan(run, old).count
-            history = tuple(
-                {who: reader.framed() for who in plan.senders(step)} for step in range(reader.number(1))
-            )
-            reader.end()
-        except Malformed as error:
-            raise KeyGenerationFailed(f"The stored state is damaged: {error}") from error
-        return PaillierResharingState(
-            run=run,
-            round=number,
-            member=member or None,
-            share=decode_share(old, share) if share else None,
-            sealing=sealing,
-            received=received,
-            history=history,
-            body=body if has_body else None,
-            sender=sender,
-        )
-
-
-def _old_key(run: ResharingRun) -> PaillierKey:
-    if not isinstance(run.old_key, PaillierKey):
-        raise InvalidCommittee(f"The key belongs to the scheme {run.old_key.scheme!r}.")
-    return run.old_key
-
-
-def _deal(plan: PaillierPlan, state: PaillierResharingState, bodies: Bodies) -> PaillierResharingState:
-    count_rounds.check_sealing_keys(plan.count, bodies)
-    body, share = None, state.share
-    if share is not None:
+    def deal(self, run: ResharingRun, share: SecretPaillierShare, sealing_keys: Bodies) -> bytes:
+        """Make a dealer's message."""
+        plan = PaillierPlan(run, own(run.old_key))
         secrets = core.Secrets.read(count_keys_of(plan.old.count_key), share.member, share.count_share.scalar)
-        count = count_rounds.deal(plan.count, secrets, bodies)
-        body = Writer().framed(count).framed(resharing.deal(plan, share, bodies)).done()
-    sender = 0 if share is None else share.member
-    return replace(state, round=1, history=(bodies,), body=body, sender=sender)
+        count = count_rounds.deal(plan.count, secrets, sealing_keys)
+        return Writer().framed(count).framed(resharing.deal(plan, share, sealing_keys)).done()
 
+    def check_dealings(self, run: ResharingRun, dealt: Dealt) -> None:
+        """Check every dealer's message."""
+        _View(run, dealt)
 
-def _receive(plan: PaillierPlan, state: PaillierResharingState, bodies: Bodies) -> PaillierResharingState:
-    view = _View(plan, (state.history[0], bodies))
-    body, received = None, b""
-    if state.member is not None:
-        sealing = DealerKeys.from_bytes(plan.run.dealers, state.sealing)
-        count = count_rounds.receive(plan.count, state.member, sealing, view.count_history, view.count_keys)
-        own = view.receive(state.member, sealing)
+    def receive(
+        self, run: ResharingRun, member: int, sealing: DealerKeys, dealt: Dealt
+    ) -> tuple[bytes, bytes]:
+        """Return the new shares of both keys, and for each a confirmation or a complaint."""
+        view = _View(run, dealt)
+        received, plan = Writer(), view.plan
+        count = count_rounds.receive(plan.count, member, sealing, view.count_history, view.count_keys)
+        ours = view.receive(member, sealing)
         if isinstance(count, core.Secrets):
             said = count_rounds.confirmation(plan.count, view.count_history, view.count_keys).to_bytes()
-            received = Writer().framed(count.to_secret_bytes()).done()
+            received.framed(count.to_secret_bytes())
         else:
             said = count.to_bytes()
-        if isinstance(own, Complaint):
-            body = Writer().framed(said).framed(own.to_bytes()).done()
-        else:
-            body = Writer().framed(said).framed(view.confirmation.to_bytes()).done()
-            received += Writer().framed(own.to_bytes((plan.share_bits + 7) // 8, "little")).done()
-    return replace(
-        state,
-        round=2,
-        share=None,
-        sealing=b"",
-        received=received,
-        history=view.history,
-        body=body,
-        sender=state.member or 0,
-    )
+        if isinstance(ours, Complaint):
+            return received.done(), Writer().framed(said).framed(ours.to_bytes()).done()
+        received.framed(ours.to_bytes((plan.share_bits + 7) // 8, "little"))
+        return received.done(), Writer().framed(said).framed(view.confirmation.to_bytes()).done()
 
+    def finish(self, run: ResharingRun, dealt: Dealt, verdicts: Bodies) -> tuple[PaillierKey, bytes]:
+        """Settle the run."""
+        view = _View(run, dealt)
+        count_said, own_said = _split(verdicts, dealers=False)
+        count_rounds.finish(view.plan.count, view.count_history, view.count_keys, count_said)
+        view.settle(own_said)
+        return view.key, view.transcript
 
-def _finish(plan: PaillierPlan, state: PaillierResharingState, bodies: Bodies) -> ResharedKey:
-    view = _View(plan, (state.history[0], state.history[1]))
-    count_said, own_said = _split(bodies, dealers=False)
-    count_rounds.finish(plan.count, view.count_history, view.count_keys, count_said)
-    view.settle(own_said)
-    if state.member is None:
-        return ResharedKey(view.key, None, view.transcript)
-    reader = Reader(state.received)
-    scalars, value = reader.framed(), int.from_bytes(reader.framed(), "little")
-    secrets = core.Secrets.read(view.count_keys, state.member, scalars)
-    share = SecretPaillierShare(
-        member=state.member,
-        shares_id=view.key.shares_id,
-        value=value,
-        share_bits=view.key.share_bits,
-        count_share=count_key.from_secrets(secrets, 0),
-    )
-    return ResharedKey(view.key, share, view.transcript)
+    def new_share(self, key: CommitteeKey, member: int, received: bytes) -> SecretPaillierShare:
+        """Read what was received."""
+        ours, reader = own(key), Reader(received)
+        scalars, value = reader.framed(), int.from_bytes(reader.framed(), "little")
+        secrets = core.Secrets.read(count_keys_of(ours.count_key), member, scalars)
+        return SecretPaillierShare(
+            member=member,
+            shares_id=ours.shares_id,
+            value=value,
+            share_bits=ours.share_bits,
+            count_share=count_key.from_secrets(secrets, 0),
+        )
 
 
 class _View:
     """What follows from the first two rounds, for everybody."""
 
-    def __init__(self, plan: PaillierPlan, history: tuple[Bodies, Bodies]) -> None:
+    def __init__(self, run: ResharingRun, history: Dealt) -> None:
+        plan = PaillierPlan(run, own(run.old_key))
         self.plan, self.history = plan, history
         count, self._dealt = _split(history[1], dealers=True)
         self.count_history = (history[0], count)
@@ -240,20 +132,7 @@ class _View:
         def check(dealer: int, receiver: int, key: SealingKey) -> None:
             resharing.open_part(self.plan, self._dealt, dealer, receiver, key)
 
-        dealers = self.plan.run.dealers
-        faults = settle(
-            verdicts,
-            self.confirmation,
-            lambda receiver, dealer: dealer_key(self.history[0][receiver], dealers, dealer),
-            lambda _: set(dealers),
-            check,
-        )
-        if faults:
-            raise KeyGenerationFailed(
-                " ".join(dict.fromkeys(fault.sentence for fault in faults)),
-                {fault.number for fault in faults if not fault.is_dealer},
-                {fault.number for fault in faults if fault.is_dealer},
-            )
+        settle_handover(self.plan.run.dealers, self.history[0], verdicts, self.confirmation, check)
 
 
 def _split(bodies: Bodies, *, dealers: bool) -> tuple[dict[int, bytes], dict[int, bytes]]:

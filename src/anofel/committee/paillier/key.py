@@ -15,6 +15,7 @@ from anofel.committee import count_key
 from anofel.committee.context import CommitteeShape
 from anofel.committee.count_key import POINT_LENGTH, SCALAR_LENGTH, CountKey, SecretCountShare
 from anofel.committee.errors import InvalidCommittee, KeyRefused, ShareRefused
+from anofel.committee.interface import CommitteeKey
 from anofel.committee.paillier.arithmetic import (
     FixedBase,
     gcd,
@@ -37,6 +38,7 @@ from anofel.committee.paillier.transcript import Transcript
 from anofel.committee.paillier.wire import Malformed, Reader, encode, width
 from anofel.committee.refusal import refusing
 
+NAME: Final = "paillier"
 MAGIC: Final = b"anofel/v1/paillier/key\x00"
 DIGEST_BYTES: Final = 32
 
@@ -301,3 +303,10 @@ def decode_share(key: PaillierKey, data: bytes) -> SecretPaillierShare:
     return SecretPaillierShare(
         member=member, shares_id=shares_id, value=value, share_bits=key.share_bits, count_share=count
     )
+
+
+def own(key: CommitteeKey) -> PaillierKey:
+    """Return the key as this scheme's. Raises ``KeyRefused`` for another scheme's key."""
+    if not isinstance(key, PaillierKey):
+        raise KeyRefused(f"The key is one of the {key.scheme} scheme, not of {NAME}.")
+    return key

@@ -14,8 +14,8 @@ from dataclasses import replace
 
 from anofel._core import committee as core
 from anofel.committee import count_key
-from anofel.committee.context import CommitteeShape
 from anofel.committee.errors import InvalidCommittee, KeyGenerationFailed, KeyRefused
+from anofel.committee.handover import write_run
 from anofel.committee.interface import ResharingRun
 from anofel.committee.paillier.arithmetic import invert, multi_power, power, power_secret, product
 from anofel.committee.paillier.key import (
@@ -33,7 +33,6 @@ from anofel.committee.paillier.wire import Malformed, Reader, encode, width
 from anofel.committee.ristretto.resharing import ResharingPlan
 from anofel.committee.ristretto.run import Bodies
 from anofel.committee.sealing import OVERHEAD, CannotOpen, SealingKey, binding, dealer_key, seal
-from anofel.committee.wire import Writer
 
 
 class PaillierPlan:
@@ -56,7 +55,6 @@ class PaillierPlan:
     def count(self) -> ResharingPlan:
         """The plan for the count key."""
         return ResharingPlan(
-            run_id=self.run.run_id,
             digest=Transcript("resharing-count").append("run", write_run(self.run)).digest("run"),
             old_keys=count_keys_of(self.old.count_key),
             num_keys=COUNT_KEYS,
@@ -72,18 +70,6 @@ class PaillierPlan:
     def part_length(self) -> int:
         """Bytes of a sealed part."""
         return width(self.dealt_bits) + OVERHEAD
-
-
-def write_run(run: ResharingRun) -> bytes:
-    """Encode a run."""
-    writer = Writer().framed(run.genesis).framed(run.run_id).framed(run.old_key.to_bytes())
-    writer.number(len(run.dealers), 2)
-    for dealer in run.dealers:
-        writer.number(dealer, 2)
-    writer.number(run.shape.num_members, 2).number(run.shape.threshold, 2)
-    for member in run.members:
-        writer.framed(member)
-    return writer.done()
 
 
 def deal(plan: PaillierPlan, share: SecretPaillierShare, sealing_keys: Bodies) -> bytes:
@@ -180,27 +166,3 @@ def open_part(plan: PaillierPlan, dealt: Bodies, dealer: int, receiver: int, key
 def _expected(commitments: list[int], member: int, square: int) -> int:
     """Return ∏ A_k^(j^k)."""
     return multi_power(commitments, [member**k for k in range(len(commitments))], square)
-
-
-def check_run(run: ResharingRun, old: PaillierKey) -> None:
-    """Refuse a run whose parties do not fit."""
-    threshold = old.shape.threshold
-    if list(run.dealers) != sorted(set(run.dealers)) or len(run.dealers) != threshold:
-        raise InvalidCommittee(f"{threshold} old members deal, each named once and in order.")
-    if any(dealer not in old.shape.members for dealer in run.dealers):
-        raise InvalidCommittee("A dealer is not in the old committee.")
-    if len(run.members) != run.shape.num_members or len(set(run.members)) != len(run.members):
-        raise InvalidCommittee("Every new member is named once.")
-
-
-def read_run(data: bytes, old: PaillierKey) -> ResharingRun:
-    """Decode a run whose old key is known."""
-    reader = Reader(data)
-    genesis, run_id, _ = reader.framed(), reader.framed(), reader.framed()
-    dealers = tuple(reader.number(2) for _ in range(reader.number(2)))
-    shape = CommitteeShape(num_members=reader.number(2), threshold=reader.number(2))
-    members = tuple(reader.framed() for _ in shape.members)
-    reader.end()
-    return ResharingRun(
-        genesis=genesis, run_id=run_id, old_key=old, dealers=dealers, shape=shape, members=members
-    )

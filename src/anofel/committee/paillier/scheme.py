@@ -1,27 +1,22 @@
 """The ``paillier`` scheme behind the one interface of committee encryption."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from anofel.committee import verified
-from anofel.committee.context import IterationContext, PostContext, TaskLimits
-from anofel.committee.errors import InvalidCommittee, NotAgreed, ShareRefused
-from anofel.committee.interface import (
-    Bytes,
-    CommitteeKey,
-    Contribution,
-    EncryptedSum,
-    Envelope,
-    Int64Vector,
-    Prepared,
-    SecretKeyShare,
-    check_permit,
-)
+from anofel.committee.context import AgreedSet, IterationContext, PostContext, TaskLimits
+from anofel.committee.interface import Bytes, CommitteeKey, Contribution, Envelope, Int64Vector
 from anofel.committee.paillier import addition, decryption, encryption
 from anofel.committee.paillier.addition import CiphertextAccumulator, CiphertextSum
 from anofel.committee.paillier.decryption import DecryptionShare
 from anofel.committee.paillier.encryption import CheckedCiphertexts, SecretPreparation
 from anofel.committee.paillier.handover import PaillierResharing
-from anofel.committee.paillier.key import PaillierKey, SecretPaillierShare, decode_key, decode_share
+from anofel.committee.paillier.key import (
+    NAME,
+    PaillierKey,
+    SecretPaillierShare,
+    decode_key,
+    decode_share,
+    own,
+)
 from anofel.committee.paillier.keygen.generation import PaillierKeyGeneration
 from anofel.committee.paillier.keygen.state import Report
 from anofel.committee.paillier.parameters import (
@@ -29,13 +24,19 @@ from anofel.committee.paillier.parameters import (
     check_modulus_bits,
     slot_bits,
 )
-from anofel.committee.permit import SumPermit
-from anofel.committee.verified import VerifiedShare
+from anofel.committee.threshold import ThresholdScheme
 
 
-class PaillierScheme:
-    """Threshold Paillier (Damgård-Jurik with s = 1), packed."""
+class PaillierScheme(
+    ThresholdScheme[PaillierKey, SecretPaillierShare, SecretPreparation, CiphertextSum, DecryptionShare]
+):
+    """Threshold Paillier (Damgård-Jurik with s = 1), packed; implements ``Scheme``."""
 
+    name = NAME
+    share_type = SecretPaillierShare
+    preparation_type = SecretPreparation
+    sum_type = CiphertextSum
+    checked_type = DecryptionShare
     insecure_toy = False
 
     def __init__(self, modulus_bits: int = DEFAULT_MODULUS_BITS) -> None:
@@ -43,10 +44,9 @@ class PaillierScheme:
         self.modulus_bits = modulus_bits
         """|N| of keys that this object generates; every allowed size is read."""
 
-    @property
-    def name(self) -> str:
-        """The stable name."""
-        return "paillier"
+    def own(self, key: CommitteeKey) -> PaillierKey:
+        """Return the key as this scheme's."""
+        return own(key)
 
     def required_bits(self, bound: int, max_posts: int) -> int:
         """Return the bits of one slot."""
@@ -54,7 +54,7 @@ class PaillierScheme:
 
     def payload_bytes(self, key: CommitteeKey, limits: TaskLimits) -> int:
         """Return the exact length of every payload."""
-        return encryption.payload_bytes(_ours(key), limits)
+        return encryption.payload_bytes(self.own(key), limits)
 
     def key_generation(self, report: Report | None = None) -> PaillierKeyGeneration:
         """Return dealerless key generation; ``report`` is told the estimated time and the progress."""
@@ -70,82 +70,66 @@ class PaillierScheme:
 
     def read_share(self, key: CommitteeKey, data: bytes) -> SecretPaillierShare:
         """Read a stored share. Raises ``ShareRefused``."""
-        return decode_share(_ours(key), data)
+        return decode_share(self.own(key), data)
 
     def prepare(self, key: CommitteeKey, context: PostContext, limits: TaskLimits) -> SecretPreparation:
         """Make all that does not depend on the update."""
-        return encryption.prepare(_ours(key), context, limits)
+        return encryption.prepare(self.own(key), context, limits)
 
-    def encrypt(self, prepared: Prepared, values: Int64Vector) -> Contribution:
-        """Encrypt the update and consume the preparation."""
-        if not isinstance(prepared, SecretPreparation):
-            raise InvalidCommittee("The preparation belongs to another scheme.")
+    def seal(self, prepared: SecretPreparation, values: Int64Vector) -> Contribution:
+        """Encrypt the update."""
         return encryption.encrypt(prepared, values)
 
     def verify_envelope(
         self, key: CommitteeKey, context: PostContext, limits: TaskLimits, envelope: Envelope
     ) -> None:
         """Check the envelope. Raises ``EnvelopeRefused``."""
-        encryption.verify_envelope(_ours(key), context, limits, envelope)
+        encryption.verify_envelope(self.own(key), context, limits, envelope)
+
+    def verify_envelopes(
+        self, key: CommitteeKey, limits: TaskLimits, items: Sequence[tuple[PostContext, Envelope]]
+    ) -> None:
+        """Check many envelopes. Raises ``EnvelopeRefused``."""
+        encryption.verify_envelopes(self.own(key), limits, items)
 
     def verify_payload(
         self, key: CommitteeKey, context: PostContext, limits: TaskLimits, envelope: Envelope, payload: Bytes
     ) -> CheckedCiphertexts:
         """Check and parse a payload. Raises ``PayloadRefused``."""
-        return encryption.verify_payload(_ours(key), context, limits, envelope, payload)
+        return encryption.verify_payload(self.own(key), context, limits, envelope, payload)
 
     def accumulator(
         self, key: CommitteeKey, iteration: IterationContext, limits: TaskLimits
     ) -> CiphertextAccumulator:
         """Begin an empty sum."""
-        return CiphertextAccumulator(_ours(key), iteration, limits)
+        return CiphertextAccumulator(self.own(key), iteration, limits)
 
     def read_sum(
         self, key: CommitteeKey, iteration: IterationContext, limits: TaskLimits, data: Bytes
     ) -> CiphertextSum:
         """Parse a published sum. Raises ``PayloadRefused``."""
-        return addition.read_sum(_ours(key), iteration, limits, data)
+        return addition.read_sum(self.own(key), iteration, limits, data)
 
-    def partial_decrypt(
-        self, key: CommitteeKey, share: SecretKeyShare, total: EncryptedSum, permit: SumPermit
+    def make_share(
+        self, key: PaillierKey, share: SecretPaillierShare, total: CiphertextSum, agreed: AgreedSet
     ) -> bytes:
         """Make a member's share of the sum with its proof."""
-        agreed, ours, ciphertexts = check_permit(key, total, permit), _ours(key), _sum(total)
-        if not isinstance(share, SecretPaillierShare):
-            raise ShareRefused("The secret share belongs to another scheme.", [share.member])
-        made = decryption.partial_decrypt(ours, share, ciphertexts.residues, agreed.digest)
-        return made.to_bytes(ours)
+        return decryption.partial_decrypt(key, share, total.residues, agreed.digest).to_bytes(key)
 
-    def verify_share(
-        self, key: CommitteeKey, total: EncryptedSum, permit: SumPermit, member: int, share: Bytes
-    ) -> VerifiedShare:
+    def check_share(
+        self, key: PaillierKey, total: CiphertextSum, agreed: AgreedSet, member: int, share: bytes
+    ) -> DecryptionShare:
         """Check a member's share. Raises ``ShareRefused``."""
-        agreed = check_permit(key, total, permit)
-        content = decryption.verify_share(_ours(key), member, _sum(total).residues, agreed.digest, share)
-        return verified.of_sum(member, key.shares_id, agreed, content)
+        return decryption.verify_share(key, member, total.residues, agreed.digest, share)
 
-    def combine(
-        self, key: CommitteeKey, total: EncryptedSum, permit: SumPermit, shares: Sequence[VerifiedShare]
+    def open_sum(
+        self, key: PaillierKey, total: CiphertextSum, shares: Mapping[int, DecryptionShare]
     ) -> Int64Vector:
-        """Return the exact sum from t verified shares."""
-        agreed, ours, ciphertexts = check_permit(key, total, permit), _ours(key), _sum(total)
-        chosen = verified.choose(shares, VerifiedShare, DecryptionShare, ours, agreed)
-        return decryption.combine(ours, ciphertexts, chosen)
+        """Return the exact sum from t checked shares."""
+        return decryption.combine(key, total, shares)
 
 
 class InsecureToyPaillierScheme(PaillierScheme):
     """For tests: also reads and makes toy moduli, and reads keys of the insecure dealer."""
 
     insecure_toy = True
-
-
-def _ours(key: CommitteeKey) -> PaillierKey:
-    if not isinstance(key, PaillierKey):
-        raise InvalidCommittee(f"The key belongs to the scheme {key.scheme!r}.")
-    return key
-
-
-def _sum(total: EncryptedSum) -> CiphertextSum:
-    if not isinstance(total, CiphertextSum):
-        raise NotAgreed("The sum belongs to another scheme.")
-    return total

@@ -1,8 +1,6 @@
-"""Refresh and change of members: the same keys, new shares.
+"""Refresh and change of members: the same keys, new shares; ``handover`` has the rounds.
 
-Round 0: every receiver posts one one-time sealing key per dealer, in the dealers' order.
-Round 1: every dealer posts its commitments, then one sealed part per receiver, ascending.
-Round 2: every receiver confirms keys and transcript, or complains about one dealer.
+A dealer posts its commitments, then one sealed part per receiver, ascending.
 
 A complaint opens the key for the accused dealer alone: the secret that is dealt outlives a failed
 run, and one more point of an honest dealer's polynomial could be the one that a coalition lacks.
@@ -11,23 +9,21 @@ Afterwards a share of the old committee is stale: no check accepts it. t old mem
 theirs could still decrypt together, so erasing them is part of the protocol.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from anofel._core import committee as core
 from anofel.committee.context import CommitteeShape
 from anofel.committee.errors import InvalidCommittee, KeyGenerationFailed
-from anofel.committee.interface import RoundMessage
+from anofel.committee.handover import settle_handover
 from anofel.committee.refusal import refusing
-from anofel.committee.ristretto.run import Bodies, collect, transcript_digest
-from anofel.committee.ristretto.verdict import Complaint, Confirmation, settle
+from anofel.committee.ristretto.run import Bodies, transcript_digest
+from anofel.committee.ristretto.verdict import Complaint, Confirmation
 from anofel.committee.sealing import (
     OVERHEAD,
     CannotOpen,
     DealerKeys,
     SealingKey,
     binding,
-    check_dealer_keys,
     dealer_key,
     seal,
 )
@@ -39,17 +35,12 @@ SCALAR_LENGTH = 32
 class ResharingPlan:
     """What every party knows."""
 
-    run_id: bytes
     digest: bytes
     """Names the run: everything it is about."""
     old_keys: core.Keys = field(repr=False)
     num_keys: int
     dealers: tuple[int, ...]
     shape: CommitteeShape
-
-    def senders(self, number: int) -> Sequence[int]:
-        """Who speaks in a round."""
-        return self.dealers if number == 1 else self.shape.members
 
     @property
     def commitments_length(self) -> int:
@@ -65,25 +56,6 @@ class ResharingPlan:
     def core_shape(self) -> core.Shape:
         """The new committee for the core."""
         return core.Shape(self.num_keys, self.shape.num_members, self.shape.threshold)
-
-
-def collect_round(plan: ResharingPlan, number: int, messages: Sequence[RoundMessage]) -> dict[int, bytes]:
-    """Return a round's bodies by sender; in round 1 the culprits of an error are dealers."""
-    try:
-        return collect(plan.run_id, number, plan.senders(number), messages)
-    except KeyGenerationFailed as error:
-        if number != 1:
-            raise
-        raise KeyGenerationFailed(str(error), (), error.culprits) from None
-
-
-def check_sealing_keys(plan: ResharingPlan, bodies: Bodies) -> None:
-    """Refuse a message that is not one key per dealer to which something can be sealed."""
-    for member, body in bodies.items():
-        try:
-            check_dealer_keys(body, plan.dealers)
-        except CannotOpen:
-            raise KeyGenerationFailed(f"Member {member} sent no usable sealing keys.", (member,)) from None
 
 
 def deal(plan: ResharingPlan, secrets: core.Secrets, sealing_keys: Bodies) -> bytes:
@@ -153,19 +125,7 @@ def finish(plan: ResharingPlan, history: tuple[Bodies, Bodies], keys: core.Keys,
     def check(dealer: int, receiver: int, key: SealingKey) -> None:
         _checked_part(plan, history[1], dealer, receiver, key)
 
-    faults = settle(
-        verdicts,
-        expected,
-        lambda receiver, dealer: dealer_key(history[0][receiver], plan.dealers, dealer),
-        lambda _: set(plan.dealers),
-        check,
-    )
-    if faults:
-        raise KeyGenerationFailed(
-            " ".join(dict.fromkeys(fault.sentence for fault in faults)),
-            {fault.number for fault in faults if not fault.is_dealer},
-            {fault.number for fault in faults if fault.is_dealer},
-        )
+    settle_handover(plan.dealers, history[0], verdicts, expected, check)
     return expected.transcript
 
 

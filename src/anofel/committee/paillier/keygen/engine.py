@@ -42,7 +42,7 @@ PHASES: dict[str, Phase] = {
 
 NONCE_BYTES = 32
 MAX_HISTORY_BYTES = 1 << 28
-"""Messages that a member holds in memory to judge a failure itself."""
+"""Messages that a member keeps, in memory and in its stored state, to judge a failure itself."""
 
 
 def first_draft(state: SecretState) -> SecretDraft:

@@ -95,7 +95,7 @@ class SecretState:
     stash: dict[str, str] = field(default_factory=dict, repr=False)
     """Hex by name: sums of received private parts, and what was committed but not yet shown."""
     history: list[tuple[bytes, ...]] | None = field(default_factory=list, repr=False)
-    """All rounds so far, for judging; None after a resume (``observe`` judges from the board)."""
+    """All rounds so far, for judging; None in a long run (``observe`` judges from the board)."""
     body: bytes = field(default=b"", repr=False)
     """What this member sends in ``round``; kept, so that it can be sent again."""
     cache: dict[str, object] = field(default_factory=dict, repr=False)
@@ -136,7 +136,8 @@ class SecretState:
             "body": self.body.hex(),
         }
         writer = Writer().raw(write_run(self.run)).number(self.setting.sizes.modulus_bits, 4)
-        return writer.number(self.member, 2).framed(json.dumps(content).encode()).done()
+        writer.number(self.member, 2).framed(json.dumps(content).encode())
+        return _write_history(writer, self.history).done()
 
 
 def read_state(data: bytes, make_setting: Callable[[KeyGenerationRun, int], Setting]) -> SecretState:
@@ -145,6 +146,7 @@ def read_state(data: bytes, make_setting: Callable[[KeyGenerationRun, int], Sett
     try:
         run, modulus_bits, member = read_run(reader), reader.number(4), reader.number(2)
         content = json.loads(reader.framed())
+        history = _read_history(reader, run.shape.num_members)
         reader.end()
         public = PublicState(**{f.name: _from_json(content["public"][f.name]) for f in fields(PublicState)})
         return SecretState(
@@ -153,12 +155,27 @@ def read_state(data: bytes, make_setting: Callable[[KeyGenerationRun, int], Sett
             seed=bytes.fromhex(content["seed"]),
             public=public,
             stash=content["stash"],
-            history=None,
+            history=history,
             body=bytes.fromhex(content["body"]),
             count=bytes.fromhex(content["count"]),
         )
     except (ValueError, KeyError, TypeError) as error:
         raise KeyGenerationFailed("The stored state is damaged.") from error
+
+
+def _write_history(writer: Writer, history: Sequence[Sequence[bytes]] | None) -> Writer:
+    """Append whether there is a history, how many rounds it has, and every body."""
+    writer.number(history is not None, 1).number(len(history or ()), 4)
+    for sent in history or ():
+        for body in sent:
+            writer.framed(body)
+    return writer
+
+
+def _read_history(reader: Reader, num_members: int) -> list[tuple[bytes, ...]] | None:
+    kept, rounds = reader.number(1), reader.number(4)
+    history = [tuple(reader.framed() for _ in range(num_members)) for _ in range(rounds)]
+    return history if kept else None
 
 
 def _to_json(value: Any) -> Any:

@@ -1,0 +1,176 @@
+"""The index of a blob store: one SQLite file that says which blobs are there and for how long.
+
+A change to the files is announced here before and confirmed after it, so that a crash in between can be
+repaired: a row in ``upload`` means that a temporary file, or a blob without a row, may be there; a blob
+that is ``REMOVING`` means that its file may be there.
+"""
+
+import contextlib
+import fcntl
+import os
+import sqlite3
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from anofel.board.blob_errors import BlobStoreUnwritable
+
+INDEX_FILE: Final = "index.sqlite"
+LOCK_FILE: Final = "lock"
+PRESENT, REMOVING, PRUNED = 0, 1, 2
+
+_SCHEMA: Final = """
+CREATE TABLE IF NOT EXISTS blob (
+    sha256 BLOB PRIMARY KEY, length INTEGER NOT NULL, state INTEGER NOT NULL,
+    keep_until INTEGER, pinned INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS expiry ON blob (state, keep_until);
+CREATE TABLE IF NOT EXISTS upload (name TEXT PRIMARY KEY, sha256 BLOB NOT NULL) STRICT, WITHOUT ROWID;
+PRAGMA user_version = 1;
+"""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What the index knows of a blob."""
+
+    length: int
+    keep_until: int | None
+    """The last height at which it is kept; None means for ever."""
+    pinned: bool
+    present: bool
+
+
+class BlobIndex:
+    """The rows and their sums. The caller holds a lock; one process at a time opens a directory."""
+
+    def __init__(self, directory: Path) -> None:
+        self._lock_file = os.open(directory / LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(self._lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(self._lock_file)
+            raise BlobStoreUnwritable(f"{directory} is in use by another process.") from None
+        try:
+            self._connection = sqlite3.connect(
+                directory / INDEX_FILE, isolation_level=None, check_same_thread=False
+            )
+            try:
+                self._prepare()
+            except BaseException:
+                self._connection.close()
+                raise
+        except BaseException:
+            os.close(self._lock_file)
+            raise
+
+    def _prepare(self) -> None:
+        self._connection.execute("PRAGMA journal_mode = WAL")
+        self._connection.execute("PRAGMA synchronous = FULL")
+        self._connection.executescript(_SCHEMA)
+        self.kept, self.unreferenced = self._connection.execute(
+            "SELECT coalesce(sum(length), 0), coalesce(sum(length) FILTER (WHERE NOT pinned), 0)"
+            " FROM blob WHERE state = ?",
+            (PRESENT,),
+        ).fetchone()
+        self.uploading = 0
+
+    def close(self) -> None:
+        """Write everything into one file and let others open the directory."""
+        self._connection.close()
+        with contextlib.suppress(OSError):
+            os.close(self._lock_file)
+        self._lock_file = -1
+
+    def find(self, sha256: bytes) -> Entry | None:
+        """Look a blob up."""
+        row = self._connection.execute(
+            "SELECT length, keep_until, pinned, state FROM blob WHERE sha256 = ?", (sha256,)
+        ).fetchone()
+        return None if row is None else Entry(row[0], row[1], bool(row[2]), row[3] == PRESENT)
+
+    def start_upload(self, name: str, sha256: bytes, length: int) -> None:
+        """Announce a temporary file and reserve its bytes."""
+        with self._transaction():
+            self._connection.execute("INSERT INTO upload VALUES (?, ?)", (name, sha256))
+        self.uploading += length
+
+    def finish_upload(self, name: str, sha256: bytes, length: int, keep_until: int) -> None:
+        """Confirm a blob whose file has its name."""
+        with self._transaction():
+            self._connection.execute(
+                "INSERT INTO blob VALUES (?, ?, ?, ?, 0) ON CONFLICT (sha256) DO UPDATE SET"
+                " length = excluded.length, state = excluded.state,"
+                " keep_until = excluded.keep_until, pinned = 0",
+                (sha256, length, PRESENT, keep_until),
+            )
+            self._connection.execute("DELETE FROM upload WHERE name = ?", (name,))
+        self.uploading -= length
+        self.kept += length
+        self.unreferenced += length
+
+    def drop_upload(self, name: str, length: int) -> None:
+        """Free the bytes of an upload whose file is gone.
+
+        On a full disk the row may stay until the next start; it reserves nothing.
+        """
+        self.uploading -= length
+        with contextlib.suppress(sqlite3.Error), self._transaction():
+            self._connection.execute("DELETE FROM upload WHERE name = ?", (name,))
+
+    def keep(self, sha256: bytes, keep_until: int | None, *, pinned: bool) -> None:
+        """Set how long a present blob is kept, and whether a posting refers to it."""
+        entry = self.find(sha256)
+        with self._transaction():
+            self._connection.execute(
+                "UPDATE blob SET keep_until = ?, pinned = ? WHERE sha256 = ?", (keep_until, pinned, sha256)
+            )
+        if entry is not None and pinned and not entry.pinned:
+            self.unreferenced -= entry.length
+
+    def start_removal(self, height: int) -> int:
+        """Announce that every blob kept up to a lower height goes; returns how many."""
+        with self._transaction():
+            rows = self._connection.execute(
+                "UPDATE blob SET state = ? WHERE state = ? AND keep_until < ?"
+                " RETURNING sha256, length, pinned",
+                (REMOVING, PRESENT, height),
+            ).fetchall()
+        self.kept -= sum(length for _, length, _ in rows)
+        self.unreferenced -= sum(length for _, length, pinned in rows if not pinned)
+        return len(rows)
+
+    def finish_removal(self) -> None:
+        """Confirm that the files are gone."""
+        with self._transaction():
+            self._connection.execute("UPDATE blob SET state = ? WHERE state = ?", (PRUNED, REMOVING))
+
+    def unfinished_removals(self) -> list[bytes]:
+        """Blobs whose files may still be there."""
+        return self._digests("SELECT sha256 FROM blob WHERE state = 1")
+
+    def unfinished_uploads(self) -> list[bytes]:
+        """Blobs whose files may be there although no row says so."""
+        return self._digests(
+            "SELECT DISTINCT sha256 FROM upload WHERE sha256 NOT IN (SELECT sha256 FROM blob WHERE state = 0)"
+        )
+
+    def forget_uploads(self) -> None:
+        """Confirm that no temporary file is there."""
+        with self._transaction():
+            self._connection.execute("DELETE FROM upload")
+
+    def _digests(self, query: str) -> list[bytes]:
+        return [sha256 for (sha256,) in self._connection.execute(query)]
+
+    @contextlib.contextmanager
+    def _transaction(self) -> Iterator[None]:
+        self._connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            self._connection.execute("COMMIT")
+        except BaseException:
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+            raise

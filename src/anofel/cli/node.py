@@ -1,0 +1,237 @@
+"""``anofel node``: the board of one process."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from anofel.cli.output import JsonOption, note, print_json, print_table, warn_insecure, warn_test_authority
+from anofel.cli.progress import progress_bar
+
+if TYPE_CHECKING:
+    from anofel.messages import Class
+
+app = typer.Typer(no_args_is_help=True, help="The bulletin board: make one, run it, look at it.")
+
+_BOARD = "The board, for ever"
+_NODE = "This node, in node.toml"
+Directory = Annotated[Path, typer.Argument(help="The node's directory.", show_default=False)]
+
+
+def _blocks(text: str) -> Any:
+    return typer.Option(help=text, min=1, max=2**32 - 1, rich_help_panel=_BOARD)
+
+
+@app.command()
+def init(
+    directory: Annotated[Path, typer.Argument(help="A new directory for the node.", show_default=False)],
+    name: Annotated[str, typer.Option(help="The board's name, for people.", show_default=False)],
+    keys: Annotated[Path, typer.Option(help="A directory of proof keys.", show_default=False)],
+    root: Annotated[
+        list[Path] | None, typer.Option(help="A certificate root in PEM; may be repeated.")
+    ] = None,
+    storage_certificate: Annotated[
+        Path | None, typer.Option(help="The node's storage certificate, a chain in PEM, leaf first.")
+    ] = None,
+    storage_key: Annotated[Path | None, typer.Option(help="Its key in PEM, which only you may read.")] = None,
+    insecure_test_ca: Annotated[
+        Path | None,
+        typer.Option(help="INSECURE: a TEST authority, made if it is not there, for what is missing above."),
+    ] = None,
+    insecure_development_keys: Annotated[
+        bool, typer.Option("--insecure-development-keys", help="INSECURE: take keys of anofel setup dev.")
+    ] = False,
+    interval: Annotated[
+        float, typer.Option(help="Seconds per block.", min=0.05, max=86400, rich_help_panel=_BOARD)
+    ] = 1.0,
+    bundle_size: Annotated[
+        int, typer.Option(help="Tasks per bundle.", min=1, max=16, rich_help_panel=_BOARD)
+    ] = 2,
+    bundle_wait: Annotated[int, _blocks("Blocks after which a task no longer waits for others.")] = 600,
+    size_class: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="LENGTH:POSTS, a class of tasks by vector length and clients per iteration; "
+            "may be repeated. [default: 100000:64]",
+            rich_help_panel=_BOARD,
+        ),
+    ] = None,
+    post_from: Annotated[
+        int,
+        typer.Option(help="Blocks before clients begin to post.", min=0, rich_help_panel=_BOARD),
+    ] = 60,
+    train: Annotated[int, _blocks("Blocks that an iteration is open.")] = 300,
+    aggregate: Annotated[int, _blocks("Blocks for the sums.")] = 120,
+    count: Annotated[int, _blocks("Blocks for the shares of the count.")] = 120,
+    sum_: Annotated[
+        int, typer.Option("--sum", help="Blocks for the shares of the sum.", min=1, rich_help_panel=_BOARD)
+    ] = 120,
+    model: Annotated[int, _blocks("Blocks for the next model.")] = 120,
+    grace: Annotated[int, _blocks("Blocks that payloads are kept after an outcome.")] = 600,
+    root_window: Annotated[
+        int,
+        typer.Option(
+            help="Blocks whose certifier root may be used.", min=1, max=65535, rich_help_panel=_BOARD
+        ),
+    ] = 600,
+    max_postings: Annotated[int, _blocks("Postings per block.")] = 10_000,
+    max_block_bytes: Annotated[int, _blocks("Bytes of postings per block.")] = 16 << 20,
+    max_runs: Annotated[
+        int,
+        typer.Option(
+            help="Key generations per aggregator at a time.", min=1, max=65535, rich_help_panel=_BOARD
+        ),
+    ] = 4,
+    max_tasks: Annotated[
+        int, typer.Option(help="Unended tasks per owner.", min=1, max=65535, rich_help_panel=_BOARD)
+    ] = 16,
+    max_key_bytes: Annotated[
+        int,
+        typer.Option(
+            help="Bytes of a committee key or a key generation message.", min=1, rich_help_panel=_BOARD
+        ),
+    ] = 64 << 20,
+    max_model_bytes: Annotated[
+        int, typer.Option(help="Bytes of a model, payload, sum or share.", min=1, rich_help_panel=_BOARD)
+    ] = 256 << 20,
+    max_blob_bytes: Annotated[
+        int, typer.Option(help="Bytes of all blobs on the disk.", min=1, rich_help_panel=_NODE)
+    ] = 100 << 30,
+    max_pending_bytes: Annotated[
+        int, typer.Option(help="Bytes of blobs that no posting names yet.", min=1, rich_help_panel=_NODE)
+    ] = 10 << 30,
+    as_json: JsonOption = False,
+) -> None:
+    """Make a board and the directory of its node. What genesis fixes never changes.
+
+    Example: anofel node init board --name "Lung study" --keys keys --root ca-root.pem
+    --storage-certificate storage/certificate.pem --storage-key storage/key.pem
+
+    For a test: anofel node init board --name test --keys keys --insecure-test-ca ca
+    --insecure-development-keys
+    """
+    from anofel.board.node_files import NodeConfig
+    from anofel.board.node_init import Clock, insecure_trust, make_node, real_trust
+    from anofel.files import FileExists
+    from anofel.keys import KeyDirectory
+    from anofel.messages import Class, Limits
+
+    if directory.exists():
+        raise FileExists(f"{directory} exists already; it is not overwritten.")
+    opened = KeyDirectory.open(keys)
+    deadlines = {"post_from": post_from, "train": train, "aggregate": aggregate}
+    deadlines |= {"count": count, "sum": sum_, "model": model}
+    classes = tuple(_size_class(Class, text, deadlines) for text in size_class or ["100000:64"])
+    limits = Limits(
+        root_window=root_window,
+        max_postings=max_postings,
+        max_block_bytes=max_block_bytes,
+        grace=grace,
+        max_runs=max_runs,
+        max_tasks=max_tasks,
+        max_key_bytes=max_key_bytes,
+        max_model_bytes=max_model_bytes,
+    )
+    if insecure_test_ca is None:
+        trust = real_trust(root or [], storage_certificate, storage_key)
+    else:
+        trust = insecure_trust(root or [], storage_certificate, storage_key, insecure_test_ca)
+        warn_test_authority()
+    genesis = make_node(
+        directory,
+        name=name,
+        trust=trust,
+        keys=opened,
+        clock=Clock(round(interval * 1000), bundle_size, bundle_wait, classes, limits),
+        config=NodeConfig(max_blob_bytes=max_blob_bytes, max_pending_bytes=max_pending_bytes),
+        allow_insecure_keys=insecure_development_keys,
+    )
+    if genesis.insecure:
+        warn_insecure(f"this board is INSECURE: {genesis.insecure}; every audit says so")
+    made = {
+        "directory": str(directory),
+        "name": genesis.name,
+        "genesis": genesis.hash.hex(),
+        "interval_ms": genesis.interval_ms,
+        "insecure": genesis.insecure,
+    }
+    _show(f"Board in {directory}", made, as_json=as_json)
+    if not as_json:
+        note(f"Run it with: anofel node run {directory}")
+
+
+@app.command()
+def run(
+    directory: Directory,
+    host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="The port; 0 takes a free one.", min=0, max=65535)] = 8470,
+    tls_certificate: Annotated[Path | None, typer.Option(help="For https: the chain in PEM.")] = None,
+    tls_key: Annotated[Path | None, typer.Option(help="For https: its key in PEM.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Run a board until SIGTERM or Ctrl-C. When it is ready, its address is printed.
+
+    Example: anofel node run board --host 0.0.0.0 --port 443 --tls-certificate fullchain.pem
+    --tls-key privkey.pem
+    """
+    from anofel.board.node import EmbeddedNode
+    from anofel.board.serve import Tls, listen
+    from anofel.board.serve import run as serve
+
+    if (tls_certificate is None) != (tls_key is None):
+        raise typer.BadParameter("--tls-certificate and --tls-key go together.", param_hint="--tls-key")
+    tls = Tls(tls_certificate, tls_key) if tls_certificate and tls_key else None
+    if tls is not None:
+        tls.check()
+    with listen(host, port) as taken:
+        with progress_bar("Verifying blocks") as progress:
+            node = EmbeddedNode(directory, on_replay=progress)
+        if node.genesis.insecure:
+            warn_insecure(f"this board is INSECURE: {node.genesis.insecure}")
+        shown, number = (f"[{host}]" if ":" in host else host), taken.getsockname()[1]
+        ready: dict[str, Any] = {
+            "url": f"{'https' if tls else 'http'}://{shown}:{number}",
+            "genesis": node.genesis.hash.hex(),
+            "height": node.state.height - 1,
+        }
+
+        def announce() -> None:
+            if as_json:
+                print_json(ready)
+            else:
+                typer.echo(f"The board {ready['genesis'][:16]}… answers at {ready['url']}/v1/")
+
+        serve(node, taken, tls, on_ready=announce)
+    note("The node stopped in good order.")
+
+
+@app.command()
+def status(
+    board: Annotated[str, typer.Argument(help="A node's address or directory.", show_default=False)],
+    ca_file: Annotated[Path | None, typer.Option(help="For https: the roots to trust, in PEM.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Say where a board stands. A node's word; it is not verified here.
+
+    Example: anofel node status http://127.0.0.1:8470
+    """
+    from anofel.cli.node_status import status_of_directory, status_of_url
+
+    is_url = board.startswith(("http://", "https://"))
+    found = status_of_url(board, ca_file) if is_url else status_of_directory(Path(board))
+    _show(board, found, as_json=as_json)
+
+
+def _show(title: str, content: dict[str, Any], *, as_json: bool) -> None:
+    if as_json:
+        print_json(content)
+        return
+    rows = [[key.replace("_", " "), str(value)] for key, value in content.items() if value != ""]
+    print_table(title, ["", ""], rows)
+
+
+def _size_class(kind: "type[Class]", text: str, deadlines: dict[str, int]) -> "Class":
+    length, _, posts = text.partition(":")
+    if not length.isdecimal() or not posts.isdecimal() or not 0 < int(length) < 2**32 > int(posts) > 0:
+        raise typer.BadParameter(f"{text!r} is not LENGTH:POSTS.", param_hint="--size-class")
+    return kind(max_length=int(length), max_posts=int(posts), **deadlines)

@@ -1,0 +1,52 @@
+"""Where a board stands, from its node or from its directory."""
+
+from pathlib import Path
+from typing import Any
+
+
+def status_of_directory(directory: Path) -> dict[str, Any]:
+    """Read a directory, also while its node runs. Raises ``StoreError``."""
+    from anofel.board.node_files import BLOBS
+    from anofel.board.reader import BlockReader
+    from anofel.board.store import FILE, GENESIS, StoreError, read_genesis
+
+    if not (directory / GENESIS).exists():
+        raise StoreError(f"{directory} is not the directory of a node; make one with anofel node init.")
+    genesis = read_genesis(directory / GENESIS)
+    found: dict[str, Any] = {
+        "name": genesis.name,
+        "genesis": genesis.hash.hex(),
+        "height": 0,
+        "tip": genesis.hash.hex(),
+        "time": genesis.time,
+        "interval_ms": genesis.interval_ms,
+        "rules": genesis.rules,
+        "insecure": genesis.insecure,
+    }
+    if (directory / FILE).exists():
+        reader = BlockReader(directory)
+        header = reader.header(reader.height())
+        reader.close()
+        if header is not None:
+            found |= {"height": header.height, "tip": header.hash(genesis.hash).hex(), "time": header.time}
+    found["board_bytes"] = _size(directory, f"{FILE}*")
+    found["blob_bytes"] = _size(directory / BLOBS, "**/*")
+    return found
+
+
+def status_of_url(url: str, ca_file: Path | None) -> dict[str, Any]:
+    """Ask a node. Raises ``PeerUnreachable``, ``InvalidInput``."""
+    import msgspec
+
+    from anofel.errors import VerificationError
+    from anofel.transport import Transport
+
+    board = Transport(url, ca_file=ca_file, attempts=1)
+    try:
+        return msgspec.json.decode(board.get("/v1/status", max_bytes=1 << 16), type=dict[str, Any])
+    except msgspec.MsgspecError:
+        raise VerificationError(f"{url} does not answer like a board.") from None
+
+
+def _size(directory: Path, pattern: str) -> int:
+    return sum(path.stat().st_size for path in directory.glob(pattern) if path.is_file())
