@@ -1,4 +1,4 @@
-"""``anofel node run`` that kills itself at a named point of its writing: ``POINT TIMES`` come first.
+"""``anofel node run`` with a fault: ``POINT TIMES`` kills it there, ``full-disk PAGES`` leaves no more room.
 
 The faults are put around the real code here; the package knows nothing of them.
 """
@@ -69,8 +69,25 @@ def install(fault: Fault) -> None:
     EmbeddedNode._commit = fault.around("pin", EmbeddedNode._commit)  # type: ignore[method-assign]
 
 
-if __name__ == "__main__":
-    from anofel.cli import app
+def fill_disk(num_pages: int) -> None:
+    """Let the board's file grow by so many pages and no more."""
+    open_store = BlockStore._open
 
-    install(Fault(sys.argv[1], int(sys.argv[2])))
-    app(["node", "run", *sys.argv[3:]])
+    def open_and_bound(store: BlockStore, *arguments: Any) -> None:
+        open_store(store, *arguments)
+        ((pages,),) = store._connection.execute("PRAGMA page_count").fetchall()
+        store._connection.execute(f"PRAGMA max_page_count = {pages + num_pages}").fetchall()
+
+    BlockStore._open = open_and_bound  # type: ignore[method-assign]
+
+
+if __name__ == "__main__":
+    from anofel.cli import main
+
+    point, number = sys.argv[1], int(sys.argv[2])
+    if point == "full-disk":
+        fill_disk(number)
+    else:
+        install(Fault(point, number))
+    sys.argv = ["anofel", "node", "run", *sys.argv[3:]]
+    main()

@@ -123,6 +123,25 @@ def test_killed_at_a_named_point(point: str, tmp_path: Path, keys: KeyDirectory)
     check_restart(board, keys, load)
 
 
+def test_a_full_disk_stops_the_node_with_one_sentence(tmp_path: Path, keys: KeyDirectory) -> None:
+    board = make_board(tmp_path / "node", keys, interval_ms=60_000)
+    load = Load(board, 300)
+    node = NodeProcess(board.directory, script=[sys.executable, FAULTY, "full-disk", "40"])
+    with httpx2.Client(base_url=node.url, timeout=30) as client:
+        while (answer := client.post("/v1/postings", content=load.waiting[-1], headers=OCTETS)).is_success:
+            load.accepted.append(load.waiting.pop())
+    assert answer.status_code == 503
+    assert answer.json()["code"] == "node-failed"
+    code, errors = node.wait()
+    assert code == 1
+    assert "Traceback" not in errors
+    assert errors.strip().splitlines()[-1] == (
+        f"anofel: The node stopped: The disk of {board.directory} is full."
+    )
+    assert load.accepted
+    check_restart(board, keys, load)
+
+
 def crash_at_random(board: BoardOfTest, keys: KeyDirectory, rounds: int, seed: int) -> None:
     generator, load = random.Random(seed), Load(board, 60 * rounds)
     for _ in range(rounds):
