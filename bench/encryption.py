@@ -2,7 +2,12 @@
 
     python bench/encryption.py            a table, with the bars that ours must keep
     python bench/encryption.py --json     a list of {name, ours, peer_name, peer, ratio, unit}
-    python bench/encryption.py --quick    two sizes and fewer additions, in a minute
+    python bench/encryption.py --quick    two sizes and fewer additions, in a few minutes
+    python bench/encryption.py --no-keygen    all sizes, without real paillier keys
+
+Each row is named on standard error when it is measured. What takes longest are the real paillier keys;
+a row before each gives its expected time for one member, and all members run here in turn. ``--quick``
+makes toy keys instead.
 
 Every figure is the best of a few runs on this machine, in this process. Peers that are not
 installed are left out and named; ``pip install phe gmpy2 tenseal`` adds them.
@@ -10,6 +15,7 @@ installed are left out and named; ``pip install phe gmpy2 tenseal`` adds them.
 
 import argparse
 import dataclasses
+import functools
 import hashlib
 import json
 import os
@@ -41,6 +47,7 @@ from anofel.committee.interface import (
     Scheme,
     SecretKeyShare,
 )
+from anofel.committee.paillier.scheme import InsecureToyPaillierScheme
 from anofel.committee.permit import counted
 
 SIZES = (34, 61_706, 273_258, 832_456)
@@ -51,6 +58,7 @@ DISTINCT = 4
 BATCH = 256
 """Submissions in a block."""
 BOUND = 32_767
+PAILLIER_BITS = 3072
 KEY_GENERATIONS = ((3, 2), (5, 3))
 
 BARS = {
@@ -66,9 +74,6 @@ BARS = {
     "paillier, 61,706 parameters: payload": 450_000,
 }
 """What ours must keep, by the name of the row."""
-
-MEMORY_OF = ("lattice",)
-"""Schemes whose contributions are small enough to add 512 of the largest model here."""
 
 PAPER = {
     61_706: ("client 3.2 s, aggregators 13.3 s", 9.2e6),
@@ -382,11 +387,17 @@ def measure_peers(rows: list[Row], missing: list[str]) -> Iterator[Row]:
 
 def phe_encryption(length: int) -> float:
     """python-paillier, one ciphertext per parameter, 3072 bits: a sample, extrapolated."""
+    return _phe_seconds() * length
+
+
+@functools.cache
+def _phe_seconds() -> float:
+    """Return python-paillier's time per parameter; it does not depend on the model."""
     import phe  # type: ignore[import-not-found]
 
     public, _ = phe.generate_paillier_keypair(n_length=3072)
     sample = 8
-    return best(2, lambda: [public.encrypt(value) for value in range(sample)]) / sample * length
+    return best(2, lambda: [public.encrypt(value) for value in range(sample)]) / sample
 
 
 def bfv_encryption(length: int) -> float:
@@ -408,29 +419,47 @@ PEERS: dict[str, Callable[[int], float]] = {
 """What is measured beside ours, by a name that says what it is."""
 
 
-def run(quick: bool, names: tuple[str, ...]) -> tuple[list[Row], list[str]]:
+def run(quick: bool, keygen: bool, names: tuple[str, ...]) -> tuple[list[Row], list[str]]:
     """Measure everything."""
     rows: list[Row] = []
     missing = ["threshold CKKS/BFV (the openfhe wheel has no module for this Python)"]
     for name in names:
-        if name == "paillier":  # minutes of key generation and of powers: its module samples and says so
-            sizes = _paillier_rows.SIZES[: 2 if quick else None]
-            rows += (Row(**vars(row)) for row in _paillier_rows.rows(sizes, keygen=not quick))
-            continue
-        scheme = schemes.by_name(name)
-        committees = []
-        for num_members, threshold in KEY_GENERATIONS[: 1 if quick else None]:
-            committee, seconds = generate(scheme, num_members, threshold)
-            committees.append(committee)
-            rows.append(Row(f"{name}: key generation ({num_members}, {threshold}), per member", seconds, "s"))
-        for length in QUICK_SIZES if quick else SIZES:
-            adds = CLIENTS if length == LARGEST and not quick else 32
-            rows += measure_scheme(committees[0], length, adds)
-        rows += measure_envelopes(committees[0])
-        if name in MEMORY_OF and not quick and sys.platform == "linux":
-            rows += measure_memory(committees[0])
+        measure = paillier_rows if name == "paillier" else lattice_rows
+        for row in measure(quick, keygen):
+            print(f"measured: {row.name}", file=sys.stderr)
+            rows.append(row)
     rows += measure_peers(rows, missing)
     return rows, missing
+
+
+def lattice_rows(quick: bool, _keygen: bool) -> Iterator[Row]:
+    """Measure ``lattice``, with real keys: they take seconds."""
+    scheme = schemes.by_name("lattice")
+    committees = []
+    for num_members, threshold in KEY_GENERATIONS[: 1 if quick else None]:
+        committee, seconds = generate(scheme, num_members, threshold)
+        committees.append(committee)
+        yield Row(f"lattice: key generation ({num_members}, {threshold}), per member", seconds, "s")
+    for length in QUICK_SIZES if quick else SIZES:
+        adds = CLIENTS if length == LARGEST and not quick else 32
+        yield from measure_scheme(committees[0], length, adds)
+    yield from measure_envelopes(committees[0])
+    if not quick and sys.platform == "linux":
+        yield from measure_memory(committees[0])
+
+
+def paillier_rows(quick: bool, keygen: bool) -> Iterator[Row]:
+    """Measure ``paillier`` with a dealt key: its module samples what takes minutes, and says so."""
+    key, shares = _paillier_rows.dealt(PAILLIER_BITS)
+    sizes = _paillier_rows.SIZES[: 2 if quick else None]
+    yield from (Row(**vars(row)) for row in _paillier_rows.rows(key, shares, sizes))
+    scheme = InsecureToyPaillierScheme(PAILLIER_BITS)  # it reads keys of the dealer
+    yield from measure_envelopes(Committee(scheme, key, {share.member: share for share in shares}))
+    for num_members, threshold in KEY_GENERATIONS:
+        for bits, wanted in ((PAILLIER_BITS, keygen and not quick), (_paillier_rows.TOY_BITS, quick)):
+            if wanted or bits == PAILLIER_BITS:
+                found = _paillier_rows.keygen_rows(bits, num_members, threshold, run=wanted)
+                yield from (Row(**vars(row)) for row in found)
 
 
 def show(rows: list[Row], missing: list[str]) -> None:
@@ -456,6 +485,7 @@ def main() -> None:
     )
     parser.add_argument("--json", action="store_true", help="print a list instead of a table")
     parser.add_argument("--quick", action="store_true", help="two sizes, fewer additions")
+    parser.add_argument("--no-keygen", dest="keygen", action="store_false", help="make no real paillier keys")
     parser.add_argument("--scheme", choices=schemes.NAMES, help="only this scheme")
     parser.add_argument("--add-in", type=Path, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -463,7 +493,7 @@ def main() -> None:
         add_in(arguments.add_in, arguments.scheme)
         return
     names = (arguments.scheme,) if arguments.scheme else schemes.NAMES
-    rows, missing = run(arguments.quick, names)
+    rows, missing = run(arguments.quick, arguments.keygen, names)
     if arguments.json:
         print(json.dumps([row.to_json() for row in rows], indent=1))
     else:

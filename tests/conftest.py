@@ -35,6 +35,20 @@ def keys(tmp_path_factory: pytest.TempPathFactory) -> KeyDirectory:
         return KeyDirectory.open(path) if path.exists() else make_insecure_development_keys(path)
 
 
+@pytest.fixture(scope="session")
+def history(keys: KeyDirectory, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The directory of a board with every kind of posting, recorded once for the whole run."""
+    from tests.board import recorded
+
+    path = keys.path.parent / "history"
+    with FileLock(path.with_suffix(".lock")):
+        if not path.exists():
+            partial = path.with_name("history-partial")
+            recorded.write(recorded.play(keys), partial)
+            partial.rename(path)
+    return path
+
+
 @dataclass(frozen=True)
 class World:
     """A board with certifiers and clients, one of whom is ours."""

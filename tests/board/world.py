@@ -362,14 +362,16 @@ class World:
 
     # Whole stretches
 
-    def set_up(self, num_clients: int = 5, **task_changes: dict[str, object]) -> None:
+    def set_up(
+        self, num_clients: int = 5, *, early_end: bool = False, **task_changes: dict[str, object]
+    ) -> None:
         """Certifier, two committees, two tasks, clients; ends when the first iteration is open."""
         self.offer_certifier_key()
         for _ in range(2):
             self.establish()
         self.board.next_block()
         for number, committee in enumerate(self.committees):
-            self.announce(committee, a_task(f"study {number}", **task_changes))
+            self.announce(committee, a_task(f"study {number}", **task_changes), early_end=early_end)
         self.add_clients(num_clients)
         self.board.next_block()
         for owner in self.owners:

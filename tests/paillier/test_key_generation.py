@@ -129,8 +129,14 @@ def test_more_members_and_other_thresholds(n: int, t: int) -> None:
 
 
 def test_two_members_cannot_do_without_a_dealer() -> None:
-    with pytest.raises(InvalidCommittee, match="at least 3"):
+    words = (
+        r"^Key generation without a dealer needs at least 3 members for Paillier: "
+        r"two members have no honest majority\.$"
+    )
+    with pytest.raises(InvalidCommittee, match=words):
         SCHEME.key_generation().begin(new_run(2, 2), 1)
+    with pytest.raises(InvalidCommittee, match=words):
+        SCHEME.key_generation().observe(new_run(2, 2), [])
 
 
 def test_every_state_can_be_stored_and_resumed(recording: Recording) -> None:

@@ -3,7 +3,7 @@
 from collections import Counter
 
 from anofel.audit.report import AuditReport, CommitteeRecord, IterationRecord, TaskRecord
-from anofel.board.attachments import AttachmentMissing, Attachments
+from anofel.board.attachments import AttachmentMissing, Attachments, DamagedBlob
 from anofel.board.chain import Chain, InvalidBlock
 from anofel.board.rule import Rejected
 from anofel.board.rules.committees import num_rounds
@@ -15,7 +15,7 @@ from anofel.committee import schemes
 from anofel.committee.errors import KeyGenerationFailed
 from anofel.committee.interface import RoundMessage
 from anofel.errors import AnofelError, VerificationError
-from anofel.messages import Block, Genesis, Header, Posting, PrivacyLedger, Task
+from anofel.messages import Block, Genesis, Posting, PrivacyLedger, Task
 from anofel.phase1_setup.committee_keys import generation_run, handover_run
 from anofel.phase3_access.homomorphic_sum import collect
 from anofel.privacy.accounting import EpsilonMismatch, verify_micro_epsilon
@@ -71,7 +71,7 @@ class Auditor:
         self._open: dict[tuple[int, int], Progress] = {}
         self._checked_sums: dict[tuple[int, int, int], bool] = {}
         self._known_shares: dict[bytes, bytes] = {}
-        self._pinned: dict[int, bytes] = {}
+        self._hashes: dict[int, bytes] = {0: genesis.hash}
         if registration.origin == submission.origin and "insecure" in registration.origin:
             self._report.notes.append(
                 "The proof keys come from a development setup: whoever made them could forge proofs."
@@ -88,30 +88,28 @@ class Auditor:
         except InvalidBlock as error:
             rule = error.rejected.rule.number if isinstance(error.rejected, Rejected) else "block"
             raise AuditFailed(str(error), height=height, posting=error.posting, rule=rule) from None
-        except AttachmentMissing as error:
+        except (AttachmentMissing, DamagedBlob) as error:
             raise AuditFailed(f"Block {height}: {error}", height=height, rule="blob") from None
         for place, posting in enumerate(self._postings):
             self._kinds[type(posting.body).__name__] += 1
             self._check_posting(height, place, posting)
         self._check_committees(height)
         self._check_positions(height)
-        self._pinned[height] = self.chain.state.tip
+        self._hashes[height] = self.chain.state.tip
 
-    def check_pinned(self, header: Header) -> None:
-        """Check that a header seen before is part of this history. Raises ``AuditFailed``."""
-        genesis = self.chain.genesis
-        found = self._pinned.get(header.height)
-        if found is None:
+    def check_seen(self, height: int, block_hash: bytes) -> None:
+        """Check that a block seen before is part of this history. Raises ``AuditFailed``."""
+        last = self.chain.state.height
+        if height > last:
             raise AuditFailed(
-                f"The history ends at block {self.chain.state.height}, but block {header.height} was seen "
-                "before: it is truncated.",
-                height=self.chain.state.height,
+                f"The history ends at block {last}, but block {height} was seen before: it is truncated.",
+                height=last,
                 rule="checkpoint",
             )
-        if found != header.hash(genesis.hash):
+        if self._hashes[height] != block_hash:
             raise AuditFailed(
-                f"Block {header.height} is not the one that was seen before: the history was rewritten.",
-                height=header.height,
+                f"Block {height} is not the one that was seen before: the history was rewritten.",
+                height=height,
                 rule="checkpoint",
             )
 
@@ -244,6 +242,8 @@ class Auditor:
             self._checked_sums[where] = False
             self._report.sums_pruned += 1
             return
+        except DamagedBlob as error:
+            raise AuditFailed(f"Block {height}: {error}", height=height, rule="blob") from None
         excluded = tuple((entry.nullifier, entry.reason) for entry in collected.excluded)
         if collected.total.digest != position.agreed.sum_digest or excluded != position.agreed.excluded:
             raise AuditFailed(
@@ -278,7 +278,7 @@ class Auditor:
     def _read(self, height: int, sha256: bytes) -> bytes:
         try:
             return self._attachments.read(sha256)
-        except AttachmentMissing as error:
+        except (AttachmentMissing, DamagedBlob) as error:
             raise AuditFailed(f"Block {height}: {error}", height=height, rule="blob") from None
 
 

@@ -44,6 +44,10 @@ class MemoryAttachments:
         self._blobs[name] = data
         return name
 
+    def values(self) -> list[bytes]:
+        """Return every blob."""
+        return list(self._blobs.values())
+
     def read(self, sha256: bytes) -> bytes:
         """Return a blob."""
         try:

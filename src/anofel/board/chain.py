@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from anofel.board import clock, roots
+from anofel.board.genesis import check_genesis
 from anofel.board.log import merkle_root
 from anofel.board.rule import Rejected, require
 from anofel.board.rules import handler_of
@@ -53,6 +54,7 @@ class Chain:
             raise InvalidInput(
                 f"The board follows rules {state.genesis.rules}; this program knows rules {RULE_VERSION}."
             )
+        check_genesis(state.genesis)
         self.state = state
         self.verifier = verifier
         self._ids: list[bytes] = []
@@ -82,25 +84,31 @@ class Chain:
         A posting that builds on an earlier one of the list is not yet a candidate when the batch is
         verified; it is verified alone when its turn comes.
         """
-        candidates = [self._try(data) for data in offered]
-        early = [candidate for candidate in candidates if candidate is not None]
-        self.verifier.confirm(self.state, early)
-        return [self._turn(data, candidate) for data, candidate in zip(offered, candidates, strict=True)]
+        first = self._try(offered)
+        self.verifier.confirm(self.state, [c for c in first if isinstance(c, Candidate)])
+        num_before = self.state.num_postings
+        results: list[Posting | Rejected] = []
+        for data, tried in zip(offered, first, strict=True):
+            same_state = self.state.num_postings == num_before
+            results.append(tried if same_state and isinstance(tried, Rejected) else self._turn(data, tried))
+        return results
 
-    def _try(self, data: bytes) -> Candidate | None:
-        try:
-            return self._candidate(data)
-        except Rejected:
-            return None
+    def _try(self, offered: Sequence[bytes]) -> list[Candidate | Rejected]:
+        results: list[Candidate | Rejected] = []
+        for data in offered:
+            try:
+                results.append(self._candidate(data))
+            except Rejected as rejected:
+                results.append(rejected.again())
+        return results
 
-    def _turn(self, data: bytes, candidate: Candidate | None) -> Posting | Rejected:
-        """Admit a posting now: the state may have changed since it became a candidate."""
+    def _turn(self, data: bytes, tried: Candidate | Rejected) -> Posting | Rejected:
+        """Admit a posting now: the state may have changed since it was tried."""
         try:
-            if candidate is None:
-                candidate = self._candidate(data)
+            candidate = tried if isinstance(tried, Candidate) else self._candidate(data)
             self._admit(candidate)
         except Rejected as rejected:
-            return rejected
+            return rejected.again()
         return candidate.posting
 
     def _candidate(self, data: bytes) -> Candidate:
@@ -121,7 +129,7 @@ class Chain:
         claim = handler.check(self.state, posting.body, candidate.author)
         verdict = self.verifier.confirm(self.state, [Candidate(posting, candidate.author, claim)])[0]
         if verdict is not None:
-            raise verdict
+            raise verdict.again()
         handler.apply(self.state, posting.body, candidate.author, posting.id)
         self.state.num_postings += 1
         self.state.num_bytes += len(posting.data)
@@ -158,7 +166,11 @@ class Chain:
     # Following blocks
 
     def follow(self, block: Block, *, on_posting: Callable[[Posting], None] | None = None) -> bytes:
-        """Verify a block completely and take it; return its hash. Raises ``InvalidBlock``."""
+        """Verify a block completely and take it; return its hash.
+
+        Raises ``InvalidBlock``. A block whose postings or roots are refused has been half taken by then:
+        go on from the last snapshot.
+        """
         header, state = block.header, self.state
         height = state.height + 1
         if header.height != height:

@@ -6,7 +6,7 @@ attachments makes them (``verification``).
 
 from dataclasses import dataclass, field
 
-from anofel.board.rules.committees import forget_old_runs
+from anofel.board.rules.committees import end_old_runs
 from anofel.board.state import (
     Agreement,
     Bundle,
@@ -79,7 +79,7 @@ def end_block(state: State, results: Results) -> None:
             _open_if_due(state, bundle)
     _form_bundles(state)
     _hand_over(state)
-    forget_old_runs(state)
+    end_old_runs(state)
     _end_epochs(state)
     _slide_window(state)
 

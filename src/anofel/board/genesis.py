@@ -21,7 +21,7 @@ def check_genesis(genesis: Genesis) -> None:
     1. Its version is known.
     2. Its certificate roots can be read.
     3. Every storage holder is certified at the board's first moment, and the quorum can be reached.
-    4. There are validators, and each has power.
+    4. There are validators, all different, and each has power.
     5. A bundle has 1 to 16 tasks, and leftovers wait at least one block.
     6. There are size classes, each with sizes a committee can add and with time for every phase.
     7. The limits leave room for at least one posting.
@@ -39,7 +39,11 @@ def check_genesis(genesis: Genesis) -> None:
     _require(1 <= genesis.quorum <= len(genesis.holders), "its quorum of storage holders cannot be reached")
     _require(
         len(genesis.validators) > 0 and all(validator.power > 0 for validator in genesis.validators),
-        "it needs validators with power",
+        "it needs validators, each with power",
+    )
+    _require(
+        len({validator.key for validator in genesis.validators}) == len(genesis.validators),
+        "a validator stands in it twice",
     )
     _require(
         1 <= genesis.bundle_size <= MAX_BUNDLE and genesis.bundle_wait >= 1,

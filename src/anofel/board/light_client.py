@@ -11,11 +11,10 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-import msgspec
-
 from anofel.board import snapshot
-from anofel.board.attachments import AttachmentMissing, DirectoryAttachments
+from anofel.board.attachments import DirectoryAttachments
 from anofel.board.chain import Chain, InvalidBlock, verify_commit
+from anofel.board.remote import MAX_SYNC_BYTES, fetch_blob, parse_frames, remote_height
 from anofel.board.state import State
 from anofel.board.store import GENESIS, BlockStore, StoreError
 from anofel.board.verification import Verifier
@@ -23,10 +22,9 @@ from anofel.certificates import Purpose, verify_chain
 from anofel.errors import AnofelError, InvalidInput, InvalidSignature, MalformedMessage, VerificationError
 from anofel.messages import Blob, Block, Genesis, Posting, Receipt, receipt_bytes
 from anofel.proofs import RegistrationVerifier, SubmissionVerifier
-from anofel.transport import Refused, Transport
+from anofel.transport import Transport
 
 SNAPSHOT_BLOCKS = 64
-MAX_SYNC_BYTES = 64 << 20
 JITTER_PERCENT = 20
 """Polls come every interval, more or less by so much."""
 
@@ -50,10 +48,6 @@ class WaitedTooLong(AnofelError):
     exit_code = 3
 
 
-class _Status(msgspec.Struct):
-    height: int
-
-
 class LightClient:
     """One party's verified view of one board."""
 
@@ -62,16 +56,19 @@ class LightClient:
         self.directory = directory
         self.transport = transport
         genesis = self._genesis(genesis_hash)
-        self._store = BlockStore(directory, genesis)
-        self.attachments = DirectoryAttachments(directory / "blobs", self._fetch_blob)
-        self._registration = RegistrationVerifier.from_bytes(
-            self._key("registration", genesis.registration_key)
-        )
-        self._submission = SubmissionVerifier.from_bytes(self._key("submission", genesis.submission_key))
+        keys = {name: self._key(name, pinned) for name, pinned in _pinned(genesis).items()}
+        self._registration = RegistrationVerifier.from_bytes(keys["registration"])
+        self._submission = SubmissionVerifier.from_bytes(keys["submission"])
         self._identities = [
             verify_chain(chain, genesis.roots, Purpose.STORAGE, genesis.time) for chain in genesis.holders
         ]
-        self.chain = self._load()
+        self.attachments = DirectoryAttachments(directory / "blobs", self._fetch_blob)
+        self._store = BlockStore(directory, genesis)
+        try:
+            self.chain = self._load()
+        except BaseException:
+            self._store.close()
+            raise
 
     @property
     def genesis(self) -> Genesis:
@@ -154,15 +151,10 @@ class LightClient:
     # Blocks
 
     def _parse(self, data: bytes) -> list[Block]:
-        blocks, at = [], 0
-        while at < len(data):
-            length = int.from_bytes(data[at : at + 4], "little")
-            try:
-                blocks.append(Block.from_bytes(data[at + 4 : at + 4 + length]))
-            except MalformedMessage as error:
-                raise self._caught("malformed", data, f"The node sent a malformed block: {error}") from None
-            at += 4 + length
-        return blocks
+        try:
+            return parse_frames(data)
+        except MalformedMessage as error:
+            raise self._caught("malformed", data, f"The node sent a malformed block: {error}") from None
 
     def _take(self, block: Block) -> None:
         height = self.state.height + 1
@@ -195,15 +187,11 @@ class LightClient:
             )
 
     def _check_not_shorter(self) -> None:
-        answer = self.transport.get("/v1/status")
-        try:
-            theirs = msgspec.json.decode(answer, type=_Status).height
-        except msgspec.MsgspecError:
-            raise VerificationError("The node's status cannot be read.") from None
+        theirs = remote_height(self.transport)
         if theirs < self.state.height:
             raise self._caught(
                 f"shorter-{self.state.height}",
-                answer,
+                f"height {theirs}".encode(),
                 f"The board was at block {self.state.height} and now shows {theirs} blocks: "
                 "its history was cut or rewritten.",
             )
@@ -218,19 +206,23 @@ class LightClient:
         return directory
 
     def _load(self) -> Chain:
-        """Restore the verified state: the last snapshot, then the blocks after it."""
+        """Restore the verified state: the last snapshot if it is sound, then the blocks after it."""
         store, genesis = self._store, self._store.genesis
         verifier = Verifier(genesis.hash, self._registration, self._submission, self.attachments)
-        state, kept = State.at_genesis(genesis), store.snapshot()
-        if kept is not None:
-            header = store.header(kept[0])
-            if header is None:
-                raise StoreError(f"{self.directory} has a snapshot of a block that it does not have.")
-            state = snapshot.decode(kept[1], genesis, header)
-        chain = Chain(state, verifier)
-        for block in store.blocks(state.height + 1):
+        chain = Chain(self._snapshot() or State.at_genesis(genesis), verifier)
+        for block in store.blocks(chain.state.height + 1):
             chain.follow(block)
         return chain
+
+    def _snapshot(self) -> State | None:
+        kept = self._store.snapshot()
+        header = self._store.header(kept[0]) if kept is not None else None
+        if kept is None or header is None:
+            return None
+        try:
+            return snapshot.decode(kept[1], self._store.genesis, header)
+        except snapshot.DamagedSnapshot:
+            return None  # the blocks are still there, and are verified again
 
     # Genesis, keys, blobs
 
@@ -261,12 +253,11 @@ class LightClient:
         return data
 
     def _fetch_blob(self, sha256: bytes, path: Path) -> None:
-        limits = self.genesis.limits
-        largest = max(limits.max_key_bytes, limits.max_model_bytes)
-        try:
-            self.transport.download(f"/v1/blobs/{sha256.hex()}", path, max_bytes=largest, sha256=sha256)
-        except Refused as error:
-            raise AttachmentMissing(sha256) from error
+        fetch_blob(self.transport, self.genesis, sha256, path)
+
+
+def _pinned(genesis: Genesis) -> dict[str, bytes]:
+    return {"registration": genesis.registration_key, "submission": genesis.submission_key}
 
 
 def _measure(data: bytes | Path) -> tuple[bytes, int]:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from anofel.board.log import merkle_root
 from anofel.board.state import (
     Bundle,
+    Certifier,
     Committee,
     CommitteeShares,
     Iteration,
@@ -19,8 +20,10 @@ Part = bytes | int | str | None
 
 
 def certifiers(state: State) -> bytes:
-    """The root of the certifier tree, with the window of roots that registrations may use."""
-    return digest("certifiers", [state.certifier_tree.root().to_bytes(), *state.certifier_roots])
+    """The certifier tree, the window of roots that registrations may use, and who holds which key."""
+    window = digest("window", state.certifier_roots)
+    keys = merkle_root(digest("certifier", _certifier(c)) for c in state.certifiers.values())
+    return digest("certifiers", [state.certifier_tree.root().to_bytes(), window, keys])
 
 
 def clients(state: State) -> bytes:
@@ -47,6 +50,10 @@ def tasks(state: State) -> bytes:
 def bundles(state: State) -> bytes:
     """Bundles with their current iteration."""
     return merkle_root(digest("bundle", _bundle(bundle)) for bundle in state.bundles.values())
+
+
+def _certifier(certifier: Certifier) -> Iterator[Part]:
+    yield from (certifier.key, certifier.holder, certifier.position, int(certifier.in_force))
 
 
 def _run(run: KeyRun) -> Iterator[Part]:

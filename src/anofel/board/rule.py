@@ -35,6 +35,10 @@ class Rejected(VerificationError):
         self.culprit = culprit
         """The role-holder at fault; empty for clients, who have no name."""
 
+    def again(self) -> "Rejected":
+        """Return the same refusal to raise once more; an exception collects frames each time it is raised."""
+        return Rejected(self.rule, self.detail, self.culprit)
+
 
 def rule(number: str, code: str, sentence: str) -> Rule:
     """Declare a rule."""

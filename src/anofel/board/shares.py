@@ -34,7 +34,9 @@ MAX_SUMS = 4
 MAX_SHARES = 256
 
 Name = tuple[bytes, int]
-"""A hash and a member's number, 0 where there is none."""
+"""A hash and a number: everything that an entry depends on."""
+ShareName = tuple[bytes, int, bytes]
+"""The agreed set, the member and the share itself."""
 
 
 class ShareDesk:
@@ -46,14 +48,14 @@ class ShareDesk:
         self._sums: BoundedCache[Name, EncryptedSum] = BoundedCache(MAX_SUMS)
         self._tallies: BoundedCache[Name, EncryptedCount] = BoundedCache(MAX_KEYS)
         self._counts: BoundedCache[Name, DecryptedCount] = BoundedCache(MAX_KEYS)
-        self._count_shares: BoundedCache[Name, VerifiedCountShare] = BoundedCache(MAX_SHARES)
-        self._sum_shares: BoundedCache[Name, VerifiedShare] = BoundedCache(MAX_SHARES)
+        self._count_shares: BoundedCache[ShareName, VerifiedCountShare] = BoundedCache(MAX_SHARES)
+        self._sum_shares: BoundedCache[ShareName, VerifiedShare] = BoundedCache(MAX_SHARES)
 
     # Keys
 
     def key_of(self, committee: CommitteeRef) -> tuple[Scheme, CommitteeKey]:
         """Return a committee's scheme and key."""
-        scheme, name = schemes.by_name(scheme_name(committee.scheme)), (committee.shares_id, 0)
+        scheme, name = schemes.by_name(scheme_name(committee.scheme)), (committee.shares_id, committee.scheme)
         if name not in self._keys:
             key = scheme.read_key(self._attachments.read(committee.shares_id))
             self._keys[name] = key
@@ -81,7 +83,7 @@ class ShareDesk:
 
     def check_count_share(self, claim: CountShareClaim) -> VerifiedCountShare:
         """Check a share of a count. Raises ``ShareRefused``."""
-        name = (claim.agreed.digest, claim.member)
+        name = (claim.agreed.digest, claim.member, claim.share)
         if name not in self._count_shares:
             _, key = self.key_of(claim.addressee.committee)
             tally = self._tally(claim.agreed, claim.bits)
@@ -91,7 +93,7 @@ class ShareDesk:
 
     def check_sum_share(self, claim: SumShareClaim) -> VerifiedShare:
         """Check a share of a sum. Raises ``ShareRefused``."""
-        name = (claim.agreed.digest, claim.member)
+        name = (claim.agreed.digest, claim.member, claim.share)
         if name not in self._sum_shares:
             scheme, key = self.key_of(claim.addressee.committee)
             counted = self._count(claim.addressee, claim.agreed, claim.bits, claim.count_shares)

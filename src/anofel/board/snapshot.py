@@ -1,9 +1,10 @@
 """The state as bytes, so that a restart need not replay every block.
 
-A snapshot is this party's own file about blocks that it verified itself; it is checked against the roots
-of the header it belongs to and is never taken from somebody else.
+A snapshot is this party's own file about blocks that it verified itself. Its hash shows damage, and it is
+checked against the roots of the header it belongs to; it is never taken from somebody else.
 """
 
+import hashlib
 from dataclasses import dataclass
 
 import msgspec
@@ -16,6 +17,7 @@ from anofel.messages import Genesis, Header
 from anofel.primitives import CertifierTree, ClientTree
 
 FORMAT = 1
+_HASH_BYTES = 32
 
 
 class DamagedSnapshot(InvalidInput):
@@ -64,13 +66,17 @@ def encode(state: State) -> bytes:
         tasks=state.tasks,
         bundles=state.bundles,
     )
-    return msgspec.msgpack.encode(image)
+    content = msgspec.msgpack.encode(image)
+    return hashlib.sha256(content).digest() + content
 
 
 def decode(data: bytes, genesis: Genesis, header: Header) -> State:
     """Read the state after a block, and check it against the block's header. Raises ``DamagedSnapshot``."""
+    content = data[_HASH_BYTES:]
+    if hashlib.sha256(content).digest() != data[:_HASH_BYTES]:
+        raise DamagedSnapshot("The snapshot has other bytes than were written.")
     try:
-        image = msgspec.msgpack.decode(data, type=_Image)
+        image = msgspec.msgpack.decode(content, type=_Image)
         state = _restore(image, genesis)
     except (msgspec.MsgspecError, InvalidInput, ValueError, KeyError) as error:
         raise DamagedSnapshot(f"The snapshot cannot be read: {error}.") from None

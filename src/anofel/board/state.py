@@ -81,6 +81,8 @@ class KeyRun:
     opened_at: int
     base: bytes = b""
     """In a handover, the shares with which it began."""
+    share_epoch: int = 0
+    """Which generation of shares the run makes."""
     posted: dict[int, dict[int, bytes]] = field(default_factory=dict)
     """Round → sender → SHA-256 of the message."""
     votes: dict[int, KeyVote] = field(default_factory=dict)

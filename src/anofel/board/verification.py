@@ -27,7 +27,16 @@ from anofel.board.claims import (
     SumShareClaim,
 )
 from anofel.board.rule import Rejected, Rule, require
-from anofel.board.rules import certifiers, committees, handler_of, registrations, submissions, sums, tasks
+from anofel.board.rules import (
+    certifiers,
+    committees,
+    handler_of,
+    max_bytes_of,
+    registrations,
+    submissions,
+    sums,
+    tasks,
+)
 from anofel.board.rules.common import BAD_RECEIPT, CHAIN, MALFORMED, SIGNATURE, TOO_LONG
 from anofel.board.shares import ShareDesk
 from anofel.board.state import State
@@ -38,7 +47,7 @@ from anofel.committee.errors import BallotRefused, EnvelopeRefused
 from anofel.committee.interface import Envelope
 from anofel.errors import AnofelError, InvalidInput, InvalidProof, InvalidSignature, MalformedMessage
 from anofel.learning.integer_model import IntegerModel
-from anofel.messages import Blob, ChainAuthor, Posting, receipt_bytes
+from anofel.messages import ChainAuthor, Posting, receipt_bytes
 from anofel.primitives import (
     CertifierKey,
     Commitment,
@@ -93,20 +102,20 @@ class Verifier:
         self._submission = submission
         self._attachments = attachments
         self._verdicts: BoundedCache[bytes, Rejected | None] = BoundedCache(MAX_VERDICTS)
+        self._receipts: BoundedCache[tuple[bytes, int], None] = BoundedCache(MAX_VERDICTS)
         self._chains: BoundedCache[bytes, Identity] = BoundedCache(MAX_VERDICTS)
         self.shares = ShareDesk(attachments)
 
     # Authors
 
     def open_posting(self, data: bytes) -> Posting:
-        """Decode a posting. Raises ``Rejected``."""
+        """Decode a posting, if it is not too long. Raises ``Rejected``."""
+        limit = max_bytes_of(data)
+        require(len(data) <= limit, TOO_LONG, f"It has {len(data)} bytes of at most {limit}.")
         try:
-            posting = Posting.from_bytes(data)
+            return Posting.from_bytes(data)
         except MalformedMessage as error:
             raise Rejected(MALFORMED, str(error)) from None
-        limit = handler_of(posting.body).max_bytes
-        require(len(data) <= limit, TOO_LONG, f"It has {len(data)} bytes of at most {limit}.")
-        return posting
 
     def authenticate(self, state: State, posting: Posting) -> Author:
         """Establish the author of a posting. Raises ``Rejected``."""
@@ -129,7 +138,7 @@ class Verifier:
         for purpose in purposes:
             try:
                 return self._verified_chain(state, chain, purpose)
-            except CertificateRefused as error:
+            except (CertificateRefused, InvalidInput) as error:  # the latter: a time beyond the calendar
                 refusal = refusal or str(error)
         raise Rejected(CHAIN, refusal)
 
@@ -147,30 +156,42 @@ class Verifier:
 
     def confirm(self, state: State, candidates: Sequence[Candidate]) -> list[Rejected | None]:
         """Return the verdict of every candidate: None, or why it is refused."""
-        fresh = [c for c in candidates if c.key not in self._verdicts]
-        verdicts: dict[bytes, Rejected | None] = {c.key: None for c in fresh}
+        kept = [_verdict(partial(self._check_receipts, state, candidate)) for candidate in candidates]
+        stored = [c for c, refusal in zip(candidates, kept, strict=True) if refusal is None]
+        proven = self._confirm_proofs(stored)
+        return [
+            proven[candidate.key] if refusal is None else refusal
+            for candidate, refusal in zip(candidates, kept, strict=True)
+        ]
+
+    def _confirm_proofs(self, candidates: Sequence[Candidate]) -> dict[bytes, Rejected | None]:
+        verdicts = {c.key: self._verdicts[c.key] for c in candidates if c.key in self._verdicts}
+        fresh = [c for c in candidates if c.key not in verdicts]
+        verdicts |= dict.fromkeys((c.key for c in fresh), None)
+        self._confirm_registrations(fresh, verdicts)
+        self._confirm_submissions(fresh, verdicts)
         for candidate in fresh:
-            verdicts[candidate.key] = _verdict(partial(self._check_receipts, state, candidate.claim.blobs))
-        remaining = [c for c in fresh if verdicts[c.key] is None]
-        self._confirm_registrations(remaining, verdicts)
-        self._confirm_submissions(remaining, verdicts)
-        for candidate in remaining:
             if verdicts[candidate.key] is None:
                 verdicts[candidate.key] = _verdict(partial(self._check_single, candidate.claim.proof))
-        for key, verdict in verdicts.items():
-            self._verdicts[key] = verdict
-        return [self._verdicts[candidate.key] for candidate in candidates]
+            self._verdicts[candidate.key] = verdicts[candidate.key]
+        return verdicts
 
-    def _check_receipts(self, state: State, blobs: Sequence[Blob]) -> None:
-        for blob in blobs:
+    def _check_receipts(self, state: State, candidate: Candidate) -> None:
+        """Check receipts once for a block's time: a holder's certificate may end before the next."""
+        key = (candidate.posting.id, state.time)
+        if key in self._receipts:
+            return
+        for blob in candidate.claim.blobs:
             for receipt in blob.receipts:
                 chain = state.genesis.holders[receipt.holder]
                 signed = receipt_bytes(self._genesis_hash, blob.sha256, blob.length, receipt.expires)
                 try:
                     holder = self._verified_chain(state, chain, Purpose.STORAGE)
                     holder.verify(signed, receipt.signature)
-                except (CertificateRefused, InvalidSignature) as error:
+                except (CertificateRefused, InvalidSignature, InvalidInput) as error:
                     raise Rejected(BAD_RECEIPT, str(error)) from None
+        if candidate.claim.blobs:
+            self._receipts[key] = None
 
     def _confirm_registrations(
         self, candidates: Sequence[Candidate], verdicts: dict[bytes, Rejected | None]
@@ -323,7 +344,7 @@ def _verdict(check: Callable[[], None]) -> Rejected | None:
     try:
         check()
     except Rejected as rejected:
-        return rejected
+        return rejected.again()  # without the frames of the check, which a cache would keep
     return None
 
 

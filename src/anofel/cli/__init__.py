@@ -8,6 +8,7 @@ import sys
 import typer
 
 from anofel.cli import ca, node, setup, study
+from anofel.cli.audit import audit
 from anofel.cli.privacy import privacy
 from anofel.errors import AnofelError
 
@@ -21,6 +22,7 @@ app.add_typer(ca.app, name="ca")
 app.add_typer(node.app, name="node")
 app.add_typer(setup.app, name="setup")
 app.add_typer(study.app, name="study")
+app.command()(audit)
 app.command()(privacy)
 
 

@@ -11,7 +11,7 @@ from typing import Generic, TypeVar
 
 from anofel.committee import verified
 from anofel.committee.context import AgreedSet
-from anofel.committee.errors import KeyRefused, NotAgreed, PreparationUsed, ShareRefused
+from anofel.committee.errors import NotAgreed, PreparationUsed, ShareRefused
 from anofel.committee.interface import (
     Bytes,
     CommitteeKey,
@@ -37,11 +37,14 @@ class ThresholdScheme(ABC, Generic[Key, Share, Preparation, Sum, Checked]):
     """The part of ``Scheme`` that does not depend on the arithmetic."""
 
     name: str
-    key_type: type[Key]
     share_type: type[Share]
     preparation_type: type[Preparation]
     sum_type: type[Sum]
     checked_type: type[Checked]
+
+    @abstractmethod
+    def own(self, key: CommitteeKey) -> Key:
+        """Return the key as this scheme's. Raises ``KeyRefused`` for another scheme's key."""
 
     @abstractmethod
     def seal(self, prepared: Preparation, values: Int64Vector) -> Contribution:
@@ -58,12 +61,6 @@ class ThresholdScheme(ABC, Generic[Key, Share, Preparation, Sum, Checked]):
     @abstractmethod
     def open_sum(self, key: Key, total: Sum, shares: Mapping[int, Checked]) -> Int64Vector:
         """Return the exact sum from t checked shares. Raises ``Undecodable``."""
-
-    def own(self, key: CommitteeKey) -> Key:
-        """Return the key as this scheme's. Raises ``KeyRefused`` for another scheme's key."""
-        if not isinstance(key, self.key_type):
-            raise KeyRefused(f"The key is one of the {key.scheme} scheme, not of {self.name}.")
-        return key
 
     def encrypt(self, prepared: Prepared, values: Int64Vector) -> Contribution:
         """Encrypt the update and consume the preparation."""

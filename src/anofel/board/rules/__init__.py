@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from anofel import messages
+from anofel._core.messages import kinds
 from anofel.board.author import Author
 from anofel.board.claims import Claim
 from anofel.board.rules import certifiers, committees, registrations, submissions, sums, tasks
@@ -58,9 +59,23 @@ HANDLERS: dict[type, Handler] = {
     messages.PrivacyLedger: Handler(tasks.check_ledger, tasks.apply_ledger, 20 * KIB, _OWNER),
 }
 
+_LIMITS = {
+    number: handler.max_bytes
+    for number, name, _ in kinds()
+    for body, handler in HANDLERS.items()
+    if body.__name__ == name
+}
+_KIND_OFFSET = 1
+
 MAX_POSTING_BYTES = max(handler.max_bytes for handler in HANDLERS.values())
 
 
 def handler_of(body: object) -> Handler:
     """Return how a posting with this body is treated."""
     return HANDLERS[type(body)]
+
+
+def max_bytes_of(data: bytes) -> int:
+    """Return how long a posting may be, by its kind and before it is decoded."""
+    kind = data[_KIND_OFFSET] if len(data) > _KIND_OFFSET else 0
+    return _LIMITS.get(kind, MAX_POSTING_BYTES)

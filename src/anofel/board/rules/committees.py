@@ -15,7 +15,7 @@ from anofel.committee.errors import InvalidCommittee
 from anofel.messages import CommitteeKey, DkgRound, Run
 
 MAX_RUN_BLOCKS = 1 << 14
-"""An unfinished run is forgotten after so many blocks."""
+"""A run ends after so many blocks, finished or not."""
 
 HANDOVER_ROUNDS = 3
 DEALING_ROUND = 1
@@ -70,6 +70,8 @@ def check_round(state: State, body: DkgRound, author: Author) -> Claim:
     """Check one message of a run."""
     name = holder(author).name
     require((body.run is not None) == (body.round == 0), DESCRIBED, culprit=name)
+    named = body.run is None or body.run_id == body.run.run_id(state.genesis_hash)
+    require(named, RUN_ID, culprit=name)
     known = state.runs.get(body.run_id)
     if known is not None:
         require(not known.done, UNKNOWN, culprit=name)
@@ -78,7 +80,7 @@ def check_round(state: State, body: DkgRound, author: Author) -> Claim:
     require(run is not None, UNKNOWN, culprit=name)
     assert run is not None
     if known is None:
-        _check_description(state, body, run, author)
+        _check_description(state, run, author)
     require(body.round < num_rounds(run), ORDER, culprit=name)
     require(speakers(state, run, body.round).get(body.sender) == holder(author).subject, SENDER, culprit=name)
     posted = known.posted if known else {}
@@ -98,9 +100,8 @@ def check_base(state: State, run: KeyRun, name: str) -> None:
         require(fresh, STALE, culprit=name)
 
 
-def _check_description(state: State, body: DkgRound, run: Run, author: Author) -> None:
+def _check_description(state: State, run: Run, author: Author) -> None:
     name = holder(author).name
-    require(body.run_id == run.run_id(state.genesis_hash), RUN_ID, culprit=name)
     try:
         CommitteeShape(num_members=len(run.members), threshold=run.threshold)
         valid = run.scheme < len(schemes.NAMES) and len(set(run.members)) == len(run.members)
@@ -130,9 +131,10 @@ def apply_round(state: State, body: DkgRound, author: Author, posting_id: bytes)
     run = state.runs.get(body.run_id)
     if run is None:
         assert body.run is not None
-        handover = body.run.handover
-        base = state.committees[handover.key_id].current.shares_id if handover else b""
-        run = KeyRun(body.run_id, body.run, holder(author).subject, state.height, base)
+        run = KeyRun(body.run_id, body.run, holder(author).subject, state.height)
+        if body.run.handover is not None:
+            old = state.committees[body.run.handover.key_id].current
+            run.base, run.share_epoch = old.shares_id, old.share_epoch + 1
         state.runs[body.run_id] = run
     run.posted.setdefault(body.round, {})[body.sender] = body.body.sha256
     touch(run, posting_id)
@@ -155,14 +157,11 @@ def check_key(state: State, body: CommitteeKey, author: Author) -> Claim:
     require(body.member not in known.votes, VOTED, culprit=name)
     if not known.done:
         check_base(state, known, name)
-    handover, share_epoch = known.run.handover, 0
-    if handover is not None:
-        require(body.key_id == handover.key_id, SAME_KEY, culprit=name)
-        share_epoch = state.committees[handover.key_id].current.share_epoch + 1
+    handover = known.run.handover
+    require(handover is None or body.key_id == handover.key_id, SAME_KEY, culprit=name)
     check_blob(state, body.key, state.genesis.limits.max_key_bytes)
     require(body.key.sha256 == body.shares_id, KEY, culprit=name)
-    claim = KeyClaim(known.run, body.key_id, body.shares_id, share_epoch)
-    return Claim((body.key,), claim, share_epoch.to_bytes(4, "little"))
+    return Claim((body.key,), KeyClaim(known.run, body.key_id, body.shares_id, known.share_epoch))
 
 
 def apply_key(state: State, body: CommitteeKey, _author: Author, posting_id: bytes) -> None:
@@ -175,18 +174,18 @@ def apply_key(state: State, body: CommitteeKey, _author: Author, posting_id: byt
     if run.done or equal < run.run.threshold:
         return
     run.done = True
-    shares = CommitteeShares(body.run_id, body.shares_id, run.run.members, run.run.threshold, 0)
+    shares = CommitteeShares(body.run_id, body.shares_id, run.run.members, run.run.threshold, run.share_epoch)
     if run.run.handover is None:
         if body.key_id not in state.committees:
             state.committees[body.key_id] = Committee(body.key_id, run.run.scheme, shares)
     else:
-        committee = state.committees[body.key_id]
-        shares.share_epoch = committee.current.share_epoch + 1
-        committee.pending = shares
+        state.committees[body.key_id].pending = shares
 
 
-def forget_old_runs(state: State) -> None:
-    """Forget runs that nobody finished in time, and the working data of finished ones."""
-    for run_id, run in list(state.runs.items()):
-        if not run.done and state.height - run.opened_at >= MAX_RUN_BLOCKS:
-            del state.runs[run_id]
+def end_old_runs(state: State) -> None:
+    """End runs that are too old. Their names stay, or anybody could post their old messages again."""
+    for run in state.runs.values():
+        if run.posted and state.height - run.opened_at >= MAX_RUN_BLOCKS:
+            run.done = True
+            run.posted.clear()
+            run.votes.clear()

@@ -26,8 +26,8 @@ BAD_RECEIPT = rule(
 )
 BLOB_LENGTH = rule("blob 4", "blob-too-long", "A blob is not longer than its kind allows.")
 
-TASK_KNOWN = rule("task 0", "task-unknown", "The task is on the board.")
-OWNER = rule("task 1", "not-the-owner", "The author announced the task.")
+TASK_KNOWN = rule("task 1", "task-unknown", "The task is on the board.")
+OWNER = rule("task 2", "not-the-owner", "The author announced the task.")
 MEMBER = rule(
     "member 1", "not-a-member", "The author is the member that it says it is, in the task's committee."
 )

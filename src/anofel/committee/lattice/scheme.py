@@ -8,7 +8,7 @@ from anofel.committee.interface import Accumulator, Bytes, CommitteeKey, Contrib
 from anofel.committee.lattice import contribution
 from anofel.committee.lattice import total as sums
 from anofel.committee.lattice.contribution import LatticePayload, LatticePrepared
-from anofel.committee.lattice.key import NAME, LatticeKey, LatticeShare, read_key, read_share
+from anofel.committee.lattice.key import NAME, LatticeKey, LatticeShare, own, read_key, read_share
 from anofel.committee.lattice.key_generation import LatticeKeyGeneration
 from anofel.committee.lattice.resharing import LatticeResharing
 from anofel.committee.lattice.total import LatticeAccumulator, LatticeSum
@@ -19,11 +19,14 @@ class Lattice(ThresholdScheme[LatticeKey, LatticeShare, LatticePrepared, Lattice
     """The default scheme; implements ``Scheme``."""
 
     name = NAME
-    key_type = LatticeKey
     share_type = LatticeShare
     preparation_type = LatticePrepared
     sum_type = LatticeSum
     checked_type = core.VerifiedShare
+
+    def own(self, key: CommitteeKey) -> LatticeKey:
+        """Return the key as this scheme's."""
+        return own(key)
 
     def required_bits(self, bound: int, max_posts: int) -> int:
         """Return w = b + g."""

@@ -9,7 +9,14 @@ from anofel.committee.paillier.addition import CiphertextAccumulator, Ciphertext
 from anofel.committee.paillier.decryption import DecryptionShare
 from anofel.committee.paillier.encryption import CheckedCiphertexts, SecretPreparation
 from anofel.committee.paillier.handover import PaillierResharing
-from anofel.committee.paillier.key import NAME, PaillierKey, SecretPaillierShare, decode_key, decode_share
+from anofel.committee.paillier.key import (
+    NAME,
+    PaillierKey,
+    SecretPaillierShare,
+    decode_key,
+    decode_share,
+    own,
+)
 from anofel.committee.paillier.keygen.generation import PaillierKeyGeneration
 from anofel.committee.paillier.keygen.state import Report
 from anofel.committee.paillier.parameters import (
@@ -26,7 +33,6 @@ class PaillierScheme(
     """Threshold Paillier (Damgård-Jurik with s = 1), packed; implements ``Scheme``."""
 
     name = NAME
-    key_type = PaillierKey
     share_type = SecretPaillierShare
     preparation_type = SecretPreparation
     sum_type = CiphertextSum
@@ -37,6 +43,10 @@ class PaillierScheme(
         check_modulus_bits(modulus_bits, insecure_toy=self.insecure_toy)
         self.modulus_bits = modulus_bits
         """|N| of keys that this object generates; every allowed size is read."""
+
+    def own(self, key: CommitteeKey) -> PaillierKey:
+        """Return the key as this scheme's."""
+        return own(key)
 
     def required_bits(self, bound: int, max_posts: int) -> int:
         """Return the bits of one slot."""

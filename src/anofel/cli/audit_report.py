@@ -1,0 +1,101 @@
+"""An audit's report for a person."""
+
+from anofel.audit.report import AuditReport, IterationRecord, TaskRecord
+from anofel.cli.output import print_table
+
+_SHORT = 16
+_COLUMNS = [
+    "task",
+    "iteration",
+    "outcome",
+    "count",
+    "submissions",
+    "excluded",
+    "counted by",
+    "opened by",
+    "sum",
+]
+
+
+def show(report: AuditReport) -> None:
+    """Print the report."""
+    print_table(
+        f"The board “{report.board}” kept every rule",
+        ["", ""],
+        [
+            ["genesis", report.genesis],
+            ["last block", f"{report.height} ({report.tip})"],
+            ["registered clients", f"{report.clients} in epoch {report.epochs - 1}"],
+            ["sums recomputed", _sums(report)],
+        ],
+    )
+    print_table(
+        "Postings", ["kind", "number"], [[kind, str(number)] for kind, number in report.postings.items()]
+    )
+    if report.committees:
+        rows = [
+            [
+                c.key_id[:_SHORT] + "…",
+                c.scheme,
+                f"{c.threshold} of {c.members}",
+                str(c.established_at),
+                str(c.handovers),
+            ]
+            for c in report.committees
+        ]
+        print_table("Committees", ["key", "scheme", "opens with", "since block", "handovers"], rows)
+    if report.tasks:
+        rows = [
+            [
+                t.name,
+                t.rule,
+                str(t.releases),
+                "–" if t.epsilon is None else f"{t.epsilon:.3f}",
+                "yes" if t.ended else "no",
+            ]
+            for t in report.tasks
+        ]
+        print_table("Tasks", ["task", "rule", "releases", "ε (zero-out)", "ended"], rows)
+    if report.iterations:
+        columns = [
+            "task",
+            "iteration",
+            "outcome",
+            "count",
+            "submissions",
+            "excluded",
+            "count shares",
+            "sum shares",
+            "sum",
+        ]
+        print_table("Iterations", columns, [_row(record) for record in report.iterations])
+    for text in report.notes:
+        print_table("Note: " + text, [], [])
+
+
+def _sums(report: AuditReport) -> str:
+    text = str(report.sums_recomputed)
+    return f"{text}; {report.sums_pruned} no longer can be" if report.sums_pruned else text
+
+
+def _epsilon(task: TaskRecord) -> str:
+    return "–" if task.epsilon is None else f"{task.epsilon:.3f}"
+
+
+def _row(record: IterationRecord) -> list[str]:
+    checked = {True: "recomputed", False: "payloads pruned", None: "–"}[record.sum_checked]
+    return [
+        record.task,
+        str(record.iteration),
+        record.outcome,
+        "–" if record.count is None else str(record.count),
+        str(record.submissions),
+        str(len(record.excluded)),
+        _members(record.count_shares_by),
+        _members(record.sum_shares_by),
+        checked,
+    ]
+
+
+def _members(numbers: list[int]) -> str:
+    return ", ".join(str(number) for number in numbers) or "–"

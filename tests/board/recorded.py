@@ -1,0 +1,62 @@
+"""A recorded history: two iterations of two tasks, written as a node writes it; made once per test run."""
+
+import hashlib
+import shutil
+from pathlib import Path
+
+from anofel.board.state import Phase
+from anofel.board.store import BlockStore, write_genesis
+from anofel.certificates import Purpose, verify_chain
+from anofel.keys import KeyDirectory
+from anofel.phase1_setup.certifier_keys import offer_key, revoke_key
+from anofel.phase2_training.announce_task import end_iteration, end_task, ledger_entry
+from anofel.primitives import CertifierSecret
+from tests.board.world import TIME, World, a_vector
+
+
+def play(keys: KeyDirectory) -> World:
+    """A history with every kind of posting in it."""
+    world = World(keys)
+    spare, secret = world.authority.issue(Purpose.CERTIFIER, "Second clinic"), CertifierSecret.generate()
+    holder = verify_chain(spare.chain, [world.authority.root], Purpose.CERTIFIER, TIME)
+    world.board.post_as(spare, offer_key(secret, holder=holder, genesis=world.board.genesis_hash))
+    world.set_up(num_clients=5, early_end=True)
+    world.board.post_as(spare, revoke_key(secret.public_key()))
+    for iteration in (1, 2):
+        for number, client in enumerate(world.clients):
+            target = (0, 0, 1, 1, None)[number]
+            update = None if target is None else a_vector(world.owners[target].task, number)
+            if iteration == 1 or target != 1:
+                world.board.post(world.submission(client, target, update))
+        for owner in world.owners:
+            world.board.post_as(owner.role, end_iteration(owner.task_id, iteration))
+        world.board.next_block()
+        world.run_phase3()
+        if iteration == 2:
+            break
+        for owner in world.owners:
+            world.recover(owner)
+            world.post_model(owner)
+            world.board.post_as(owner.role, ledger_entry(owner.task, owner.task_id, 1))
+        world.board.next_block()
+    world.board.post_as(world.owners[1].role, end_task(world.owners[1].task_id))
+    world.board.next_block()
+    assert world.bundle().phase is Phase.WAITING
+    return world
+
+
+def write(world: World, directory: Path) -> None:
+    """Write the board as a node's directory."""
+    store = BlockStore(directory, world.genesis)
+    for block in world.board.blocks:
+        store.append(block)
+    store.close()
+    write_genesis(directory, world.genesis)
+    for name in ("registration", "submission"):
+        source = world.keys.verification[name].path
+        shutil.copy(source, directory / f"{name}.verification.key")
+    for data in world.board.attachments.values():
+        digest = hashlib.sha256(data).hexdigest()
+        path = directory / "blobs" / digest[:2] / digest[2:4] / digest
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
