@@ -173,6 +173,14 @@ def subject_of_key(key: EllipticCurvePublicKey) -> bytes:
     return hashlib.sha256(key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)).digest()
 
 
+def subject_of_certificates(pem: bytes) -> bytes:
+    """Return the subject of a chain in PEM, leaf first; nothing about it is verified. Raises InvalidInput."""
+    try:
+        return subject_of_key(_leaf_key(_parse(_load_chain(pem, "The file")[0], 0)))
+    except CertificateRefused as error:
+        raise InvalidInput(f"The certificate cannot be used: {error}") from error
+
+
 def chain_to_pem(chain: Sequence[bytes]) -> bytes:
     """Return certificates in PEM, in their order."""
     return b"".join(x509.load_der_x509_certificate(der).public_bytes(Encoding.PEM) for der in chain)

@@ -65,9 +65,10 @@ async def get_blocks(request: Request) -> Response:
 async def _bulk(request: Request, *, with_postings: bool) -> Response:
     first = number(request, "from", None, 1, MAX_HEIGHT)
     limit = number(request, "limit", 100, 1, MAX_BLOCKS)
-    reader = service_of(request).reader
+    service = service_of(request)
+    limit = min(limit, service.tip.height + 1 - first)  # no block before the status knows it
     content = await run_in_threadpool(
-        reader.framed, first, limit, MAX_ANSWER_BYTES, with_postings=with_postings
+        service.reader.framed, first, limit, MAX_ANSWER_BYTES, with_postings=with_postings
     )
     return Response(content, headers={"Cache-Control": VOLATILE}, media_type=OCTETS)
 
@@ -75,7 +76,7 @@ async def _bulk(request: Request, *, with_postings: bool) -> Response:
 async def get_block(request: Request) -> Response:
     """Return the canonical bytes of one block."""
     height, service = height_in_path(request), service_of(request)
-    block = await run_in_threadpool(service.reader.block, height) if height <= MAX_HEIGHT else None
+    block = await run_in_threadpool(service.reader.block, height) if height <= service.tip.height else None
     if block is None:
         raise BadRequest(404, "block-unknown", "There is no such block yet.")
     return immutable(request, block.header.hash(service.node.genesis.hash).hex(), block.to_bytes())

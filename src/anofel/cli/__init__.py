@@ -7,7 +7,7 @@ import sys
 
 import typer
 
-from anofel.cli import ca, node, setup, study
+from anofel.cli import aggregator, ca, node, owner, setup, study
 from anofel.cli.audit import audit
 from anofel.cli.privacy import privacy
 from anofel.errors import AnofelError
@@ -18,8 +18,10 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
+app.add_typer(aggregator.app, name="aggregator")
 app.add_typer(ca.app, name="ca")
 app.add_typer(node.app, name="node")
+app.add_typer(owner.app, name="owner")
 app.add_typer(setup.app, name="setup")
 app.add_typer(study.app, name="study")
 app.command()(audit)

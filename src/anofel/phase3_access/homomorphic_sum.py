@@ -46,6 +46,42 @@ def check_payload(
     return scheme.verify_payload(key, context, addressee_of(state, task).limits, envelope, payload)
 
 
+class Collector:
+    """Checks and adds the submissions of one iteration as they arrive; the board's order does not matter."""
+
+    def __init__(
+        self, state: State, bundle: Bundle, task: TaskState, scheme: Scheme, key: CommitteeKey
+    ) -> None:
+        self._scheme, self._key = scheme, key
+        self._accumulator = scheme.accumulator(
+            key, iteration_context(state, bundle, task), addressee_of(state, task).limits
+        )
+        self._taken: set[bytes] = set()
+        self._excluded: list[Exclusion] = []
+
+    def take(self, state: State, bundle: Bundle, task: TaskState, read: Callable[[bytes], bytes]) -> int:
+        """Take what was accepted since the last time, and return how many; ``read`` gives payloads."""
+        before = len(self._taken)
+        for post in accepted(bundle):
+            if post.nullifier not in self._taken:
+                payload = read(post.payloads[task.position].sha256)
+                self._add(state, bundle, task, post, payload)
+                self._taken.add(post.nullifier)
+        return len(self._taken) - before
+
+    def _add(self, state: State, bundle: Bundle, task: TaskState, post: Accepted, payload: bytes) -> None:
+        try:
+            checked = check_payload(state, bundle, task, self._scheme, self._key, post, payload)
+            self._accumulator.add(checked)
+        except PayloadRefused:
+            self._excluded.append(Exclusion(nullifier=post.nullifier, reason=Reason.PAYLOAD_REFUSED))
+
+    def finish(self) -> CollectedSum:
+        """Return the sum of what was taken; nothing can be taken afterwards."""
+        excluded = sorted(self._excluded, key=lambda entry: entry.nullifier)
+        return CollectedSum(self._accumulator.finish(), tuple(excluded))
+
+
 def collect(
     state: State,
     bundle: Bundle,
@@ -55,18 +91,9 @@ def collect(
     read: Callable[[bytes], bytes],
 ) -> CollectedSum:
     """Add every accepted submission of the closed iteration (step 7); ``read`` gives a payload by hash."""
-    accumulator = scheme.accumulator(
-        key, iteration_context(state, bundle, task), addressee_of(state, task).limits
-    )
-    excluded = []
-    for post in accepted(bundle):
-        payload = read(post.payloads[task.position].sha256)
-        try:
-            accumulator.add(check_payload(state, bundle, task, scheme, key, post, payload))
-        except PayloadRefused:
-            excluded.append(Exclusion(nullifier=post.nullifier, reason=Reason.PAYLOAD_REFUSED))
-    excluded.sort(key=lambda entry: entry.nullifier)
-    return CollectedSum(accumulator.finish(), tuple(excluded))
+    collector = Collector(state, bundle, task, scheme, key)
+    collector.take(state, bundle, task, read)
+    return collector.finish()
 
 
 def accepted(bundle: Bundle) -> Iterator[Accepted]:

@@ -79,7 +79,7 @@ class Outbox:
         try:
             board.post(sent.posting)
         except Refused as error:
-            if error.status in RETRIED or error.status >= 500:
+            if may_pass(error):
                 raise
             answer = Answer(board.state.height, error.code, error.detail)
         self._write_answer(name, answer)
@@ -149,3 +149,8 @@ class Outbox:
         if not _NAME.fullmatch(name) or len(name) > _MAX_NAME:
             raise InvalidInput(f"{name!r} is no name for a posting.")
         return self._directory / f"{name.replace('/', '.')}{suffix}"
+
+
+def may_pass(error: Refused) -> bool:
+    """Whether a refusal says "not now" rather than "never"."""
+    return error.status in RETRIED or error.status >= 500

@@ -1,0 +1,150 @@
+"""``anofel aggregator``: one member of committees (steps 1.c and 6 to 8)."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from anofel.cli.output import JsonOption, note
+from anofel.cli.role_options import (
+    BoardOption,
+    CaFileOption,
+    CertificateOption,
+    Directory,
+    GenesisOption,
+    KeyFileOption,
+    KeyOption,
+    NewDirectory,
+    PassphraseFileOption,
+    ProxyOption,
+    WaitOption,
+    init_certified,
+    opened,
+    show,
+    show_status,
+    until_stopped,
+)
+
+app = typer.Typer(no_args_is_help=True, help="A member of committees: make their keys, add and open sums.")
+
+ROLE = "aggregator"
+
+
+@app.command()
+def init(
+    directory: NewDirectory,
+    board: BoardOption,
+    genesis: GenesisOption,
+    certificate: CertificateOption,
+    key: KeyOption,
+    proxy: ProxyOption = "",
+    ca_file: CaFileOption = None,
+    key_file: KeyFileOption = None,
+    passphrase_file: PassphraseFileOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Make an aggregator's directory. The subject that it shows is what the others name as a member.
+
+    Example: anofel aggregator init aggregator --board https://board.example --genesis genesis.bin
+    --certificate certificate.pem --key key.pem --key-file aggregator.key
+    """
+    from anofel.certificates import Purpose
+
+    init_certified(
+        directory,
+        Purpose.AGGREGATOR,
+        board=board,
+        genesis=genesis,
+        certificate=certificate,
+        key=key,
+        proxy=proxy,
+        ca_file=ca_file,
+        key_file=key_file,
+        passphrase_file=passphrase_file,
+        as_json=as_json,
+    )
+
+
+@app.command()
+def keygen(
+    directory: Directory,
+    name: Annotated[
+        str, typer.Option(help="What the members call this run; never the same twice.", show_default=False)
+    ],
+    member: Annotated[
+        list[str],
+        typer.Option(
+            help="A member: its subject or its certificate file, yourself included; repeated.",
+            show_default=False,
+        ),
+    ],
+    threshold: Annotated[
+        int, typer.Option(help="How many members open a sum; above half.", min=1, show_default=False)
+    ],
+    scheme: Annotated[str, typer.Option(help="lattice or paillier.")] = "lattice",
+    wait: WaitOption = 3600,
+    key_file: KeyFileOption = None,
+    passphrase_file: PassphraseFileOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Make a committee's key with the other members, who run the same command at the same time.
+
+    No dealer: nobody ever holds the whole key. Interrupted, the same command goes on.
+
+    Example: anofel aggregator keygen aggregator --name lung-1 --threshold 2 --member a.pem
+    --member b.pem --member c.pem --key-file aggregator.key
+    """
+    from anofel.roles.key_ceremony import KeyCeremony, describe_run
+
+    run_ = describe_run(name, [_subject(text) for text in member], threshold, scheme)
+    with until_stopped(), opened(directory, ROLE, key_file, passphrase_file) as (found, board):
+        ceremony = KeyCeremony(found, board, run_, note)
+        ceremony.run(seconds=wait)
+        assert ceremony.key_id is not None
+        content = {
+            "committee": ceremony.key_id.hex(),
+            "members": len(run_.members),
+            "threshold": threshold,
+            "scheme": scheme,
+        }
+        show("Committee", content, as_json=as_json)
+        return
+    raise typer.Exit(1)
+
+
+@app.command()
+def run(
+    directory: Directory,
+    key_file: KeyFileOption = None,
+    passphrase_file: PassphraseFileOption = None,
+) -> None:
+    """Add, count and open sums, until SIGTERM or Ctrl-C.
+
+    Example: anofel aggregator run aggregator --key-file aggregator.key
+    """
+    from anofel.roles.aggregator import Aggregator
+
+    with until_stopped(), opened(directory, ROLE, key_file, passphrase_file) as (found, board):
+        Aggregator(found, board, note).run()
+
+
+@app.command()
+def status(directory: Directory, as_json: JsonOption = False) -> None:
+    """Say what the aggregator saw and did last, also while it runs.
+
+    Example: anofel aggregator status aggregator
+    """
+    show_status(directory, ROLE, as_json=as_json)
+
+
+def _subject(text: str) -> bytes:
+    """Read a member: 64 hexadecimal digits, or a certificate in PEM."""
+    from anofel.certificates import subject_of_certificates
+    from anofel.files import read_small_file
+
+    if len(text) == 64:
+        try:
+            return bytes.fromhex(text)
+        except ValueError:
+            pass
+    return subject_of_certificates(read_small_file(Path(text)))

@@ -1,0 +1,172 @@
+"""``anofel owner``: the owner of one task (steps 1.d and 8′)."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from anofel.cli.output import JsonOption, note
+from anofel.cli.role_options import (
+    BoardOption,
+    CaFileOption,
+    CertificateOption,
+    Directory,
+    GenesisOption,
+    KeyFileOption,
+    KeyOption,
+    NewDirectory,
+    PassphraseFileOption,
+    ProxyOption,
+    WaitOption,
+    init_certified,
+    opened,
+    show,
+    show_status,
+    until_stopped,
+)
+
+app = typer.Typer(no_args_is_help=True, help="The owner of a task: announce it, train it, end it.")
+
+ROLE = "owner"
+
+
+@app.command()
+def init(
+    directory: NewDirectory,
+    board: BoardOption,
+    genesis: GenesisOption,
+    certificate: CertificateOption,
+    key: KeyOption,
+    proxy: ProxyOption = "",
+    ca_file: CaFileOption = None,
+    key_file: KeyFileOption = None,
+    passphrase_file: PassphraseFileOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Make an owner's directory, for one task.
+
+    Example: anofel owner init owner --board https://board.example --genesis genesis.bin
+    --certificate certificate.pem --key key.pem --key-file owner.key
+    """
+    from anofel.certificates import Purpose
+
+    init_certified(
+        directory,
+        Purpose.OWNER,
+        board=board,
+        genesis=genesis,
+        certificate=certificate,
+        key=key,
+        proxy=proxy,
+        ca_file=ca_file,
+        key_file=key_file,
+        passphrase_file=passphrase_file,
+        as_json=as_json,
+    )
+
+
+@app.command()
+def announce(
+    directory: Directory,
+    task: Annotated[Path, typer.Argument(help="The task file.", show_default=False)],
+    committee: Annotated[
+        str, typer.Option(help="The committee, as anofel aggregator keygen shows it.", show_default=False)
+    ],
+    early_end: Annotated[
+        bool,
+        typer.Option(
+            "--early-end", help="Let the owners of the bundle, all together, end an iteration early."
+        ),
+    ] = False,
+    wait: WaitOption = 600,
+    key_file: KeyFileOption = None,
+    passphrase_file: PassphraseFileOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Announce the task. It cannot be changed afterwards; see its ε first with anofel privacy.
+
+    Example: anofel owner announce owner task.toml --committee 5c0f… --key-file owner.key
+    """
+    from anofel.roles.owner import Owner
+    from anofel.task import Task
+
+    loaded = Task.load(task)
+    with until_stopped(), opened(directory, ROLE, key_file, passphrase_file) as (found, board):
+        owner = Owner(found, board, note)
+        board.sync()
+        task_id = owner.announce(loaded, _key_id(committee), early_end=early_end)
+        board.wait_for(lambda state: task_id in state.tasks, "the announcement", seconds=wait, on_wait=note)
+        show("Task", {"task": task_id.hex(), "name": loaded.name, "committee": committee}, as_json=as_json)
+        return
+    raise typer.Exit(1)
+
+
+@app.command()
+def run(
+    directory: Directory,
+    validation: Annotated[
+        Path | None, typer.Option(help="Rows of your own, by the task's schema, to measure every model on.")
+    ] = None,
+    end_after: Annotated[
+        int, typer.Option(help="Ask for the end of an iteration after so many posts; 0 never does.", min=0)
+    ] = 0,
+    key_file: KeyFileOption = None,
+    passphrase_file: PassphraseFileOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Open iterations and make the models, until the task ends, SIGTERM or Ctrl-C.
+
+    Example: anofel owner run owner --validation held-out.csv --key-file owner.key
+    """
+    from anofel.learning.evaluate import evaluate_on
+    from anofel.roles.owner import Owner
+    from anofel.studies.load import load_file
+
+    with until_stopped(), opened(directory, ROLE, key_file, passphrase_file) as (found, board):
+        owner = Owner(found, board, note, end_after=end_after)
+        if validation is not None:
+            owner.evaluate = evaluate_on(owner.task, load_file(validation, owner.task.schema))
+        owner.run()
+        show(f"The task {owner.task.name}", owner.status(), as_json=as_json)
+
+
+@app.command()
+def close(
+    directory: Directory,
+    wait: WaitOption = 600,
+    key_file: KeyFileOption = None,
+    passphrase_file: PassphraseFileOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """End the task for good; an iteration under way still runs to its outcome.
+
+    Example: anofel owner close owner --key-file owner.key
+    """
+    from anofel.roles.owner import Owner
+
+    with until_stopped(), opened(directory, ROLE, key_file, passphrase_file) as (found, board):
+        owner = Owner(found, board, note)
+        owner.close()
+        owner.run(seconds=wait)
+        show("Task", owner.status(), as_json=as_json)
+        return
+    raise typer.Exit(1)
+
+
+@app.command()
+def status(directory: Directory, as_json: JsonOption = False) -> None:
+    """Say what the owner saw and did last, also while it runs.
+
+    Example: anofel owner status owner
+    """
+    show_status(directory, ROLE, as_json=as_json)
+
+
+def _key_id(text: str) -> bytes:
+    try:
+        found = bytes.fromhex(text)
+    except ValueError:
+        found = b""
+    if len(found) != 32:
+        raise typer.BadParameter("A committee has 64 hexadecimal digits.", param_hint="--committee")
+    return found

@@ -1,0 +1,180 @@
+"""What the commands of all roles share: options, opening a directory, stopping on a signal."""
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from anofel.cli.output import note, print_json, print_table
+
+if TYPE_CHECKING:
+    from anofel.board.light_client import LightClient
+    from anofel.certificates import Purpose
+    from anofel.roles.directory import RoleDirectory
+
+_LOCK = "The key store"
+_BOARD = "The board"
+
+Directory = Annotated[Path, typer.Argument(help="The role's directory.", show_default=False)]
+NewDirectory = Annotated[Path, typer.Argument(help="A new directory for the role.", show_default=False)]
+KeyFileOption = Annotated[
+    Path | None,
+    typer.Option(
+        help="A key file that opens the key store; init makes it if it is not there.", rich_help_panel=_LOCK
+    ),
+]
+PassphraseFileOption = Annotated[
+    Path | None,
+    typer.Option(
+        help="A file whose first line is the passphrase; without both options it is asked for.",
+        rich_help_panel=_LOCK,
+    ),
+]
+BoardOption = Annotated[
+    str, typer.Option(help="The board's address.", show_default=False, rich_help_panel=_BOARD)
+]
+GenesisOption = Annotated[
+    str,
+    typer.Option(
+        help="The hash of the board's genesis, or the genesis file.",
+        show_default=False,
+        rich_help_panel=_BOARD,
+    ),
+]
+ProxyOption = Annotated[
+    str, typer.Option(help="socks5h://host:port, for example Tor.", rich_help_panel=_BOARD)
+]
+CaFileOption = Annotated[
+    Path | None, typer.Option(help="For https: the roots to trust, in PEM.", rich_help_panel=_BOARD)
+]
+CertificateOption = Annotated[
+    Path, typer.Option(help="The role's certificate, a chain in PEM, leaf first.", show_default=False)
+]
+KeyOption = Annotated[Path, typer.Option(help="Its key in PEM, which only you may read.", show_default=False)]
+WaitOption = Annotated[float, typer.Option(help="Seconds after which to give up.", min=0)]
+
+
+def genesis_hash(text: str) -> bytes:
+    """Read ``--genesis``: 64 hexadecimal digits or a file."""
+    from anofel.board.store import read_genesis
+
+    try:
+        return bytes.fromhex(text)
+    except ValueError:
+        return read_genesis(Path(text)).hash
+
+
+def init_certified(
+    directory: Path,
+    purpose: "Purpose",
+    *,
+    board: str,
+    genesis: str,
+    certificate: Path,
+    key: Path,
+    proxy: str,
+    ca_file: Path | None,
+    key_file: Path | None,
+    passphrase_file: Path | None,
+    as_json: bool,
+) -> None:
+    """Make the directory of a role that has a certificate, and show who it is."""
+    from cryptography import x509
+
+    from anofel.certificates import RoleKey, purposes_of
+    from anofel.errors import InvalidKeyFile
+    from anofel.files import FileExists
+    from anofel.roles.directory import RoleDirectory, unlock_with
+    from anofel.roles.role import ROLE_KEY
+
+    if directory.exists():
+        raise FileExists(f"{directory} exists already; it is not overwritten.")
+    role = RoleKey.from_files(certificate, key)
+    if purposes_of(x509.load_der_x509_certificate(role.chain[0])) != [purpose]:
+        raise InvalidKeyFile(f"{certificate} is not a certificate for the role {purpose.value}.")
+    RoleDirectory.create(
+        directory,
+        unlock_with(key_file, passphrase_file, new=True),
+        role=purpose.value,
+        board=board,
+        genesis_hash=genesis_hash(genesis),
+        proxy=proxy,
+        ca_file=ca_file,
+        secrets={ROLE_KEY: role.to_secret_bytes()},
+    )
+    show(
+        f"The {purpose.value} in {directory}",
+        {"directory": str(directory), "subject": role.subject.hex(), "board": board},
+        as_json=as_json,
+    )
+
+
+@contextmanager
+def opened(
+    directory: Path, role: str, key_file: Path | None, passphrase_file: Path | None
+) -> Iterator[tuple["RoleDirectory", "LightClient"]]:
+    """Open a role's directory and its view of the board; both are let go at the end, whatever happens."""
+    from anofel.roles.directory import RoleDirectory, unlock_with
+
+    with RoleDirectory.open(directory, unlock_with(key_file, passphrase_file), role=role) as found:
+        board = found.connect(note)
+        if board.transport.warning:
+            note(board.transport.warning)
+        try:
+            yield found, board
+        finally:
+            board.close()
+
+
+class _Stopped(BaseException):
+    """Somebody sent SIGTERM or SIGINT. What was interrupted is done again at the next start."""
+
+
+@contextmanager
+def until_stopped() -> Iterator[None]:
+    """Let SIGTERM and Ctrl-C end the work in good order."""
+
+    def stop(*_: object) -> None:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, signal.SIG_IGN)
+        raise _Stopped
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    except _Stopped:
+        note("Stopped in good order.")
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def show_status(directory: Path, role: str, *, as_json: bool) -> None:
+    """Show what a role saw and did last, also while it runs."""
+    from anofel.roles.directory import read_status
+
+    found = read_status(directory, role=role)
+    if not found and not as_json:
+        note(f"This {role} has not run yet.")
+    show(f"The {role} in {directory}", found, as_json=as_json)
+
+
+def show(title: str, content: dict[str, Any], *, as_json: bool) -> None:
+    """Print a result: names and values, and a table for each list of records."""
+    if as_json:
+        print_json(content)
+        return
+    lists = {name: value for name, value in content.items() if isinstance(value, list)}
+    print_table(
+        title,
+        ["", ""],
+        [[name.replace("_", " "), str(value)] for name, value in content.items() if name not in lists],
+    )
+    for name, rows in lists.items():
+        if rows and isinstance(rows[0], dict):
+            columns = list(rows[0])
+            cells = [[str(row.get(column, "")) for column in columns] for row in rows]
+            print_table(name.replace("_", " "), [column.replace("_", " ") for column in columns], cells)

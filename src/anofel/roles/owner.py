@@ -1,0 +1,318 @@
+"""Steps 1.d and 8′ as a process: an owner trains a task from announcement to end (AnoFel §4.3.2, §4.3.3).
+
+1. The announcement is posted once.
+2. Whenever the bundle waits: the model that opens the next iteration. After a sum it is what the
+   task's rule makes of it; after anything else the last one, unchanged, and the owner says so.
+3. After every release: ε so far.
+4. Every outcome is written to ``iterations.jsonl``, every model to ``models/``; where the owner has
+   rows of its own to judge by, with the model's quality on them.
+"""
+
+import json
+import os
+import secrets
+from pathlib import Path
+from typing import Any, Final
+
+from anofel.board.author import RoleHolder
+from anofel.board.light_client import LightClient
+from anofel.board.rules.tasks import check_task
+from anofel.board.state import Bundle, Phase, Position, Progress, TaskState
+from anofel.certificates import Purpose
+from anofel.errors import InvalidInput
+from anofel.files import write_new_file
+from anofel.learning.build import rule_of, trainer_of
+from anofel.learning.evaluate import Measure
+from anofel.learning.integer_model import IntegerModel
+from anofel.messages import Block, Model
+from anofel.messages import Task as Announcement
+from anofel.phase2_training.announce_task import announce, end_iteration, end_task, ledger_entry, post_model
+from anofel.phase3_access.recover_model import next_model
+from anofel.roles.directory import RoleDirectory
+from anofel.roles.outbox import Outbox
+from anofel.roles.role import CertifiedRole, Say
+from anofel.task import Task
+
+TASK: Final = "task"
+"""The name of the announcement; a directory serves one task."""
+MODELS: Final = "models"
+ITERATIONS: Final = "iterations.jsonl"
+
+_STAYS: Final = {
+    Progress.TOO_FEW: "too few clients took part, so nothing was decrypted",
+    Progress.UNDECODABLE: "the sum cannot be decoded",
+    Progress.FAILED: "the committee did not finish in time",
+}
+
+
+class NotAnnounced(InvalidInput):
+    """The owner has no task yet."""
+
+    code = "not-announced"
+
+
+class Owner(CertifiedRole):
+    """The owner of one task."""
+
+    purpose = Purpose.OWNER
+
+    def __init__(
+        self,
+        directory: RoleDirectory,
+        board: LightClient,
+        say: Say = lambda _text: None,
+        *,
+        evaluate: Measure | None = None,
+        end_after: int = 0,
+    ) -> None:
+        """``end_after``: ask for the end of an iteration after so many posts, where the bundle allows it."""
+        super().__init__(directory, board, say)
+        self.evaluate = evaluate
+        """How each new model is measured; None if the owner has no rows."""
+        self._end_after = end_after
+        self._closing = False
+        self.iterations: list[dict[str, Any]] = read_iterations(directory.path)
+        """The outcomes so far, as in ``iterations.jsonl``."""
+
+    # The task
+
+    def announce(self, task: Task, key_id: bytes, *, early_end: bool = False) -> bytes:
+        """Post the announcement, once; return the task's name.
+
+        Raises ``Rejected`` before anything is sent, and ``InvalidInput`` for a second task.
+        """
+        body = announce(task, key_id=key_id, early_end=early_end)
+        initial_model(task)  # refused here rather than when it is due
+        stored = announcement_in(self.directory.outbox)
+        if stored is None:
+            check_task(self.state, body, RoleHolder(self.identity))
+        elif stored != body:
+            raise InvalidInput("This directory has another task; make a new one with anofel owner init.")
+        sent = self.send(TASK, lambda: body)
+        if sent.answer is not None and sent.is_refused:
+            raise InvalidInput(f"The board refused the task ({sent.answer.refused}): {sent.answer.detail}")
+        return self.task_id
+
+    @property
+    def announcement(self) -> Announcement:
+        """What was announced. Raises ``NotAnnounced``."""
+        body = announcement_in(self.directory.outbox)
+        if body is None:
+            raise NotAnnounced("This owner has announced no task; do it with anofel owner announce.")
+        return body
+
+    @property
+    def task(self) -> Task:
+        """The task itself."""
+        return Task.from_bytes(self.announcement.document)
+
+    @property
+    def task_id(self) -> bytes:
+        """The task's name on the board."""
+        return self.announcement.task_id(self.board.genesis.hash, self.identity.subject)
+
+    def close(self) -> None:
+        """End the task; an iteration under way still runs to its outcome."""
+        self._closing = True
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the task ended and everything about it was posted."""
+        found = self.state.tasks.get(self.task_id)
+        if found is None or not found.ended or self._owes_entry(found):
+            return False
+        if found.bundle is None:
+            return True
+        bundle = self.state.bundles[found.bundle]
+        return bundle.current is None or bundle.current.positions[found.position].progress.is_outcome
+
+    # Steps
+
+    def step(self) -> str:
+        """Do what is due for the task."""
+        announced = self.announcement
+        task = self.state.tasks.get(self.task_id)
+        if task is None:
+            self.send(TASK, lambda: announced)
+            return "the announcement to be on the board"
+        self._note_outcome()
+        if self._owes_entry(task):
+            entry = ledger_entry(self.task, task.task_id, task.releases)
+            self.send(_ledger_name(task), lambda: entry)
+        if self._closing and not task.ended:
+            self.send(f"end-task/{task.task_id.hex()}", lambda: end_task(task.task_id))
+            return "the end of the task to be on the board"
+        if task.bundle is None:
+            return "other tasks to form a bundle"
+        return self._open(task, self.state.bundles[task.bundle])
+
+    def _owes_entry(self, task: TaskState) -> bool:
+        if not task.releases or task.releases in {entry.releases for entry in task.ledger}:
+            return False
+        sent = self.directory.outbox.find(_ledger_name(task))
+        return sent is None or not sent.is_refused
+
+    def _open(self, task: TaskState, bundle: Bundle) -> str:
+        following = bundle.iterations + 1
+        if bundle.phase is Phase.WAITING and not task.ended:
+            if task.model_iteration < following:
+                self._send_model(task, following)
+            return f"iteration {following} to open"
+        current = bundle.current
+        if bundle.phase is Phase.OPEN and current is not None:
+            due = self._end_after and len(current.submissions) >= self._end_after and bundle.early_end
+            if due and not task.ended and task.task_id not in current.end_votes:
+                name = f"end-iteration/{task.task_id.hex()}/{bundle.iterations}"
+                self.send(name, lambda: end_iteration(task.task_id, bundle.iterations))
+            posts = f"{len(current.submissions)} posts so far"
+            return f"clients in iteration {bundle.iterations} until block {current.close_by} ({posts})"
+        return f"the committee in iteration {bundle.iterations}"
+
+    def _send_model(self, task: TaskState, iteration: int) -> None:
+        def make() -> Model:
+            return post_model(task.task_id, iteration, self.board.upload(self._due_model(task).to_bytes()))
+
+        self.send(f"model/{task.task_id.hex()}/{iteration}", make)
+
+    def _due_model(self, task: TaskState) -> IntegerModel:
+        """Return the model that opens the next iteration."""
+        if task.model is None:
+            return initial_model(self.task)
+        if task.summed and task.next_model is not None:
+            return self._model(task.next_model)
+        return self._model(task.model)
+
+    def _model(self, digest: bytes) -> IntegerModel:
+        """Return a model of this task by its name: one we made, or one that is on the board."""
+        path = _model_path(self.directory.path, digest)
+        if path.exists():
+            return IntegerModel.from_bytes(path.read_bytes())
+        task = self.state.tasks[self.task_id]
+        if digest == task.next_model and task.bundle is not None:
+            return self._combine(task, self.state.bundles[task.bundle])
+        return IntegerModel.from_bytes(self.board.attachments.read(digest))
+
+    def _combine(self, task: TaskState, bundle: Bundle) -> IntegerModel:
+        """Open the sum and apply the task's rule (step 8′)."""
+        assert bundle.current is not None
+        assert task.model is not None
+        position, before = bundle.current.positions[task.position], self._model(task.model)
+        desk = self.board.chain.verifier.shares
+        made = next_model(self.state, bundle, position, desk, before, rule_of(self.task))
+        path = _model_path(self.directory.path, made.digest())
+        path.parent.mkdir(exist_ok=True)
+        if not path.exists():
+            write_new_file(path, made.to_bytes())
+        return made
+
+    # What happened
+
+    def observe(self, block: Block) -> None:  # noqa: ARG002 - the state after it is what counts
+        """Write down the outcome of an iteration, also of one that ended while we were away."""
+        if announcement_in(self.directory.outbox) is not None:
+            self._note_outcome()
+
+    def _note_outcome(self) -> None:
+        task = self.state.tasks.get(self.task_id)
+        bundle = None if task is None or task.bundle is None else self.state.bundles[task.bundle]
+        if task is None or bundle is None or bundle.current is None:
+            return
+        position = bundle.current.positions[task.position]
+        known = {entry["iteration"] for entry in self.iterations}
+        if position.progress.is_outcome and bundle.current.number not in known:
+            self._record(task, bundle, position)
+
+    def _record(self, task: TaskState, bundle: Bundle, position: Position) -> None:
+        assert bundle.current is not None
+        model = self._combine(task, bundle) if position.progress is Progress.SUMMED else None
+        entry: dict[str, Any] = {
+            "iteration": bundle.current.number,
+            "outcome": position.progress.value,
+            "count": position.count,
+            "posts": len(bundle.current.submissions),
+            "releases": task.releases,
+            "model": (model.digest() if model else task.model or b"").hex(),
+            "metrics": self.evaluate(model) if model is not None and self.evaluate is not None else None,
+            "culprits": _culprits(position),
+        }
+        self.iterations.append(entry)
+        _write_iterations(self.directory.path, self.iterations)
+        self._say_outcome(entry, position.progress)
+
+    def _say_outcome(self, entry: dict[str, Any], progress: Progress) -> None:
+        start = f"Iteration {entry['iteration']}: "
+        if progress is Progress.SUMMED:
+            quality = ", ".join(f"{name} {value:.4f}" for name, value in (entry["metrics"] or {}).items())
+            self.say(f"{start}a sum of {entry['count']} updates made a new model. {quality}".rstrip())
+        elif progress in _STAYS:
+            self.say(f"{start}{_STAYS[progress]}; the model stays.")
+        for member in entry["culprits"]:
+            self.say(f"{start}member {member} of the committee stated another sum than the agreed one.")
+
+    def status(self) -> dict[str, Any]:
+        """Return what ``status`` shows."""
+        task = self.state.tasks.get(self.task_id)
+        ledger = [] if task is None else task.ledger
+        return {
+            **super().status(),
+            "owner": self.identity.subject.hex(),
+            "task": self.task_id.hex(),
+            "name": self.task.name,
+            "bundle": None if task is None else task.bundle,
+            "ended": task is not None and task.ended,
+            "releases": 0 if task is None else task.releases,
+            "epsilon": [
+                {
+                    "releases": entry.releases,
+                    "zero_out": entry.zero_out / 1e6,
+                    "replace": entry.replace / 1e6,
+                }
+                for entry in ledger
+            ],
+            "iterations": self.iterations,
+        }
+
+
+def announcement_in(outbox: Outbox) -> Announcement | None:
+    """Return what an owner announced, if it did."""
+    sent = outbox.find(TASK)
+    if sent is None:
+        return None
+    assert isinstance(sent.posting.body, Announcement)
+    return sent.posting.body
+
+
+def initial_model(task: Task) -> IntegerModel:
+    """Make the first model of a task. Raises ``InvalidInput`` for what needs a program of the owner's own."""
+    return rule_of(task).initial(trainer_of(task).initial(), task.model.scale_bits)
+
+
+def read_iterations(path: Path) -> list[dict[str, Any]]:
+    """Read the outcomes that were written down."""
+    if not (path / ITERATIONS).exists():
+        return []
+    return [json.loads(line) for line in (path / ITERATIONS).read_text().splitlines()]
+
+
+def _write_iterations(path: Path, entries: list[dict[str, Any]]) -> None:
+    partial = path / f".{ITERATIONS}.{secrets.token_hex(8)}"
+    with partial.open("x") as file:
+        file.writelines(json.dumps(entry) + "\n" for entry in entries)
+        file.flush()
+        os.fsync(file.fileno())
+    partial.replace(path / ITERATIONS)
+
+
+def _ledger_name(task: TaskState) -> str:
+    return f"ledger/{task.task_id.hex()}/{task.releases}"
+
+
+def _model_path(directory: Path, digest: bytes) -> Path:
+    return directory / MODELS / f"{digest.hex()}.model"
+
+
+def _culprits(position: Position) -> list[int]:
+    """Return the members whose aggregate is not the agreed one."""
+    if position.agreed is None:
+        return []
+    return sorted(member for member, stated in position.aggregates.items() if stated != position.agreed)

@@ -1,0 +1,130 @@
+"""What all roles share: look at the verified state, do what is due, wait one interval.
+
+``step`` decides from the state alone and may be repeated at any time; a process that is killed and
+started again goes on where the board stands.
+"""
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, ClassVar, Final
+
+from anofel.board.attachments import AttachmentMissing
+from anofel.board.light_client import LightClient, WaitedTooLong
+from anofel.board.state import State
+from anofel.certificates import Identity, Purpose, RoleKey, verify_chain
+from anofel.errors import PeerUnreachable
+from anofel.messages import Block, Body, ChainAuthor, make_posting
+from anofel.roles.directory import RoleDirectory
+from anofel.roles.outbox import Sent, may_pass
+from anofel.transport import Refused
+
+PATIENCE_SECONDS: Final = 3600.0
+"""How long a role bears a board that does not answer."""
+ROLE_KEY: Final = "role-key"
+"""The secret that holds a role's X.509 key and chain."""
+
+Say = Callable[[str], None]
+
+
+class Role(ABC):
+    """One party at work; ``run`` is its process, ``step`` its one decision."""
+
+    def __init__(self, directory: RoleDirectory, board: LightClient, say: Say = lambda _text: None) -> None:
+        self.directory = directory
+        self.board = board
+        self._say = say
+        self._said = ""
+        self.waits_for = "the board"
+        """What ``status`` shows."""
+
+    @property
+    def state(self) -> State:
+        """The state after the last verified block."""
+        return self.board.state
+
+    # What a role decides
+
+    @abstractmethod
+    def step(self) -> str:
+        """Do what is due now, and say what is waited for."""
+
+    def observe(self, block: Block) -> None:  # noqa: B027 - most roles need the last state only
+        """Look at the state after each new block, also at those that were missed."""
+
+    @property
+    def is_done(self) -> bool:
+        """Whether nothing is left to do."""
+        return False
+
+    def status(self) -> dict[str, Any]:
+        """Return what ``status`` shows."""
+        return {
+            "height": self.state.height,
+            "waits_for": self.waits_for,
+            "refused": [
+                {"posting": sent.name, "code": sent.answer.refused, "detail": sent.answer.detail}
+                for sent in self.directory.outbox.refused()
+                if sent.answer is not None
+            ],
+        }
+
+    # How it runs
+
+    def run(self, *, seconds: float | None = None, patience: float = PATIENCE_SECONDS) -> None:
+        """Work until done. Raises ``WaitedTooLong`` after ``seconds``, and what ended the patience."""
+        start = answered = time.monotonic()
+        while True:
+            try:
+                self.work()
+                answered = time.monotonic()
+            except (PeerUnreachable, AttachmentMissing, Refused) as error:
+                final = isinstance(error, Refused) and not may_pass(error)
+                if final or time.monotonic() - answered >= patience:
+                    raise
+                self.say(f"Waiting for the board: {error}")
+            if self.is_done:
+                return
+            if seconds is not None and time.monotonic() - start >= seconds:
+                raise WaitedTooLong(f"Waited {seconds:.0f} seconds for {self.waits_for} in vain.")
+            time.sleep(self.board.poll_seconds())
+
+    def work(self) -> None:
+        """Follow the board to its last block, then take one step."""
+        self.board.sync(on_block=self.observe)
+        self.waits_for = self.step()
+        self.say(f"Waiting for {self.waits_for}." if not self.is_done else "Nothing is left to do.")
+        self.directory.keep_status({"time": int(time.time()), **self.status()})
+
+    def say(self, text: str) -> None:
+        """Tell people something, once in a row."""
+        if text != self._said:
+            self._said = text
+            self._say(text)
+
+
+class CertifiedRole(Role):
+    """A role with an X.509 certificate: it signs what it posts."""
+
+    purpose: ClassVar[Purpose]
+
+    def __init__(self, directory: RoleDirectory, board: LightClient, say: Say = lambda _text: None) -> None:
+        super().__init__(directory, board, say)
+        self._role = RoleKey.from_secret_bytes(directory.secrets[ROLE_KEY].reveal())
+        self.identity: Identity = verify_chain(
+            self._role.chain, board.genesis.roots, self.purpose, int(time.time())
+        )
+        """Who this is on the board."""
+
+    def send(self, name: str, make: Callable[[], Body]) -> Sent:
+        """Post under a name, once (``Outbox``); a refusal for good is said with its code."""
+        sent = self.directory.outbox.send(
+            self.board,
+            name,
+            lambda: make_posting(
+                make(), ChainAuthor(self._role.chain), self.board.genesis.hash, self._role.sign
+            ),
+        )
+        if sent.answer is not None and sent.is_refused:
+            self.say(f"The board refused {name} ({sent.answer.refused}): {sent.answer.detail}")
+        return sent
