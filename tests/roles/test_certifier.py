@@ -148,9 +148,9 @@ def test_rule_5_a_dataset_has_one_key(
     certifier: Certifier, client: RoleDirectory, tmp_path: Path, keys: KeyDirectory
 ) -> None:
     certifier.certify(ask(certifier, client), data_of(client))
-    with open_client(*make_client(tmp_path / "other", keys, board=BOARD, genesis=GENESIS)) as other:
-        with refused("dataset-certified"):
-            certifier.certify(ask(certifier, other, "Ward 4"), data_of(other))
+    made = make_client(tmp_path / "other", keys, board=BOARD, genesis=GENESIS)
+    with open_client(*made) as other, refused("dataset-certified"):
+        certifier.certify(ask(certifier, other, "Ward 4"), data_of(other))
     with refused("dataset-certified"):
         certifier.certify(ask(certifier, client, "Ward 4"), data_of(client))
 
@@ -159,9 +159,9 @@ def test_rule_6_a_subject_has_one_key(
     certifier: Certifier, client: RoleDirectory, tmp_path: Path, keys: KeyDirectory
 ) -> None:
     certifier.certify(ask(certifier, client), data_of(client))
-    with open_client(*make_client(tmp_path / "other", keys, board=BOARD, genesis=GENESIS, seed=5)) as other:
-        with refused("subject-has-key"):
-            certifier.certify(ask(certifier, other), data_of(other))
+    made = make_client(tmp_path / "other", keys, board=BOARD, genesis=GENESIS, seed=5)
+    with open_client(*made) as other, refused("subject-has-key"):
+        certifier.certify(ask(certifier, other), data_of(other))
 
 
 def test_the_log_is_kept_by_the_next_process(
@@ -172,9 +172,9 @@ def test_the_log_is_kept_by_the_next_process(
     certifier.directory.close()
     again = open_certifier(tmp_path / "certifier" / "role", KeyFile(tmp_path / "certifier" / "key"))
     assert (again.directory.path / "certifier.sqlite").stat().st_mode & 0o777 == 0o600
-    with open_client(*make_client(tmp_path / "other", keys, board=BOARD, genesis=GENESIS)) as other:
-        with refused("dataset-certified"):
-            again.certify(ask(again, other, "Ward 4"), data_of(other))
+    made = make_client(tmp_path / "other", keys, board=BOARD, genesis=GENESIS)
+    with open_client(*made) as other, refused("dataset-certified"):
+        again.certify(ask(again, other, "Ward 4"), data_of(other))
     again.directory.close()
 
 

@@ -96,6 +96,14 @@ class Outbox:
             raise DamagedOutbox(f"{path} cannot be read; nothing is sent in its place.") from None
         return Sent(name, posting, self._answer(name))
 
+    def forget(self, name: str) -> None:
+        """Delete a posting whose time is over, so that nothing here says whose it was.
+
+        Security: only for a name that the caller will never use again.
+        """
+        for suffix in (_ANSWER, _POSTING):
+            self._path(name, suffix).unlink(missing_ok=True)
+
     def unanswered(self) -> list[Sent]:
         """Return what was stored and never answered: what a crash interrupted."""
         return [sent for sent in self if sent.answer is None]

@@ -1,0 +1,234 @@
+"""``anofel certifier``: judges data and signs (steps 1.a and 1.b)."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from anofel.cli.output import JsonOption, note, print_json, warn_insecure
+from anofel.cli.role_options import (
+    BoardOption,
+    CaFileOption,
+    CertificateOption,
+    Directory,
+    GenesisOption,
+    KeyFileOption,
+    KeyOption,
+    NewDirectory,
+    PassphraseFileOption,
+    ProxyOption,
+    WaitOption,
+    genesis_hash,
+    opened,
+    show,
+    until_stopped,
+)
+
+app = typer.Typer(
+    no_args_is_help=True, help="The certifier: judges the data of clients that it knows, and signs."
+)
+
+ROLE = "certifier"
+SubjectOption = Annotated[
+    str, typer.Option(help="Who asks, as your private log shall call them.", show_default=False)
+]
+TypeOption = Annotated[
+    int, typer.Option("--type", help="The dataset type, by your policy.", min=0, show_default=False)
+]
+OutOption = Annotated[Path, typer.Option(help="A new file.", show_default=False)]
+
+
+@app.command()
+def init(
+    directory: NewDirectory,
+    board: BoardOption,
+    genesis: GenesisOption,
+    certificate: CertificateOption,
+    key: KeyOption,
+    keys: Annotated[Path, typer.Option(help="A directory of proof keys.", show_default=False)],
+    policy: Annotated[Path, typer.Option(help="Your policy file.", show_default=False)],
+    proxy: ProxyOption = "",
+    ca_file: CaFileOption = None,
+    key_file: KeyFileOption = None,
+    passphrase_file: PassphraseFileOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Make a certifier's directory with a new signing key.
+
+    Example: anofel certifier init clinic --board https://board.example --genesis genesis.bin
+    --certificate certificate.pem --key key.pem --keys keys --policy policy.toml --key-file clinic.key
+    """
+    from anofel.certificates import RoleKey
+    from anofel.files import FileExists
+    from anofel.keys import KeyDirectory
+    from anofel.roles.certifier import init_certifier
+    from anofel.roles.directory import unlock_with
+
+    if directory.exists():
+        raise FileExists(f"{directory} exists already; it is not overwritten.")
+    made = init_certifier(
+        directory,
+        unlock_with(key_file, passphrase_file, new=True),
+        board=board,
+        genesis_hash=genesis_hash(genesis),
+        role_key=RoleKey.from_files(certificate, key),
+        keys=KeyDirectory.open(keys),
+        policy=policy,
+        proxy=proxy,
+        ca_file=ca_file,
+    )
+    shown = {"directory": str(directory), "key": made.to_bytes().hex(), "board": board}
+    show(f"The certifier in {directory}", shown, as_json=as_json)
+
+
+@app.command()
+def enroll(
+    directory: Directory,
+    wait: WaitOption = 600,
+    key_file: KeyFileOption = None,
+    passphrase_file: PassphraseFileOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Post the signing key on the board and wait until it is listed. May be repeated.
+
+    Example: anofel certifier enroll clinic --key-file clinic.key
+    """
+    from anofel.roles.certifier import Certifier
+
+    with until_stopped(), opened(directory, ROLE, key_file, passphrase_file) as (found, board):
+        certifier = Certifier(found)
+        height = certifier.enroll(board, seconds=wait, on_wait=note)
+        shown = {"key": certifier.key.to_bytes().hex(), "height": height}
+        show("The board lists the key", shown, as_json=as_json)
+        return
+    raise typer.Exit(1)
+
+
+@app.command()
+def nonce(
+    directory: Directory,
+    subject: SubjectOption,
+    dataset_type: TypeOption,
+    out: OutOption,
+    as_json: JsonOption = False,
+) -> None:
+    """Draw the nonce of one request, for a client that you know. The file is no secret.
+
+    Example: anofel certifier nonce clinic --subject "Ward 3" --type 7 --out nonce.json
+    """
+    from anofel.files import write_new_file
+    from anofel.roles.certifier import CertifierDesk
+
+    made = CertifierDesk.open(directory).draw_nonce(subject, dataset_type)
+    write_new_file(out, made.to_bytes() + b"\n")
+    show("Nonce", {"file": str(out), "type": dataset_type}, as_json=as_json)
+
+
+@app.command()
+def invite(
+    directory: Directory,
+    subject: SubjectOption,
+    dataset_type: TypeOption,
+    out: OutOption,
+    as_json: JsonOption = False,
+) -> None:
+    """Make an invitation for a client that you know, to ask by HTTP. The file is a secret of the client.
+
+    Example: anofel certifier invite clinic --subject "Ward 3" --type 7 --out invitation.json
+    """
+    from anofel.files import Secret, write_new_file
+    from anofel.roles.certifier import CertifierDesk
+
+    made = CertifierDesk.open(directory).invite(subject, dataset_type)
+    write_new_file(out, Secret(made.to_bytes() + b"\n"))
+    show("Invitation", {"file": str(out), "type": dataset_type}, as_json=as_json)
+
+
+@app.command()
+def certify(
+    directory: Directory,
+    request: Annotated[Path, typer.Option(help="The client's request.", show_default=False)],
+    data: Annotated[Path, typer.Option(help="The data that the client shows.", show_default=False)],
+    out: OutOption,
+    key_file: KeyFileOption = None,
+    passphrase_file: PassphraseFileOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Judge a request and its data by your policy, and sign. The file is a secret of the client.
+
+    Example: anofel certifier certify clinic --request request.json --data patients.csv
+    --out certificate.json --key-file clinic.key
+    """
+    from anofel.files import Secret, write_new_file
+    from anofel.roles.certificate_files import RequestDocument
+    from anofel.roles.certifier import Certifier
+    from anofel.roles.directory import RoleDirectory, unlock_with
+
+    with RoleDirectory.open(directory, unlock_with(key_file, passphrase_file), role=ROLE) as found:
+        made = Certifier(found).certify(RequestDocument.read(request), data)
+    write_new_file(out, Secret(made.to_bytes() + b"\n"))
+    show("Certificate", {"file": str(out), "digest": made.d.hex(), "type": made.dt}, as_json=as_json)
+
+
+@app.command()
+def run(
+    directory: Directory,
+    host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="The port; 0 takes a free one.", min=0, max=65535)] = 8480,
+    tls_certificate: Annotated[Path | None, typer.Option(help="For https: the chain in PEM.")] = None,
+    tls_key: Annotated[Path | None, typer.Option(help="For https: its key in PEM.")] = None,
+    insecure_plain_http: Annotated[
+        bool,
+        typer.Option("--insecure-plain-http", help="INSECURE: serve other machines without TLS."),
+    ] = False,
+    key_file: KeyFileOption = None,
+    passphrase_file: PassphraseFileOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Answer invited clients by HTTP until SIGTERM or Ctrl-C. When it is ready, its address is printed.
+
+    Example: anofel certifier run clinic --host 0.0.0.0 --port 443 --tls-certificate fullchain.pem
+    --tls-key privkey.pem --key-file clinic.key
+    """
+    from anofel.board.serve import Tls, listen
+    from anofel.roles.certifier import Certifier
+    from anofel.roles.certifier_service import serve
+    from anofel.roles.directory import RoleDirectory, unlock_with
+
+    if (tls_certificate is None) != (tls_key is None):
+        raise typer.BadParameter("--tls-certificate and --tls-key go together.", param_hint="--tls-key")
+    tls = Tls(tls_certificate, tls_key) if tls_certificate and tls_key else None
+    if tls is not None:
+        tls.check()
+    elif host not in ("127.0.0.1", "::1", "localhost"):
+        if not insecure_plain_http:
+            raise typer.BadParameter("Other machines are served with TLS only.", param_hint="--host")
+        warn_insecure("data and certificates travel in the clear")
+    with RoleDirectory.open(directory, unlock_with(key_file, passphrase_file), role=ROLE) as found:
+        certifier = Certifier(found)
+        with listen(host, port) as taken:
+            shown = f"[{host}]" if ":" in host else host
+            url = f"{'https' if tls else 'http'}://{shown}:{taken.getsockname()[1]}"
+
+            def announce() -> None:
+                if as_json:
+                    print_json({"url": url, "key": certifier.key.to_bytes().hex()})
+                else:
+                    typer.echo(f"The certifier answers at {url}")
+
+            serve(certifier, taken, tls, on_ready=announce)
+    note("The certifier stopped in good order.")
+
+
+@app.command()
+def status(directory: Directory, as_json: JsonOption = False) -> None:
+    """Say what the private log holds, also while the certifier serves; no subject is named.
+
+    Example: anofel certifier status clinic
+    """
+    from anofel.roles.certifier import CertifierDesk
+
+    found: dict[str, Any] = CertifierDesk.open(directory).status()
+    if not as_json:
+        found["types"] = ", ".join(str(number) for number in found["types"])
+    show(f"The certifier in {directory}", found, as_json=as_json)

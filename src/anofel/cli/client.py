@@ -1,0 +1,313 @@
+"""``anofel client``: trains on its own data, and nobody learns that it does (steps 1.b and 3 to 5)."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from anofel.cli.output import JsonOption, note
+from anofel.cli.role_options import (
+    BoardOption,
+    CaFileOption,
+    Directory,
+    GenesisOption,
+    KeyFileOption,
+    NewDirectory,
+    PassphraseFileOption,
+    ProxyOption,
+    WaitOption,
+    genesis_hash,
+    opened,
+    show,
+    show_status,
+    until_stopped,
+)
+
+app = typer.Typer(
+    no_args_is_help=True, help="The client: gets its data certified, registers anonymously, trains."
+)
+
+ROLE = "client"
+_FLOORS = "What you demand"
+
+
+@app.command()
+def init(
+    directory: NewDirectory,
+    board: BoardOption,
+    genesis: GenesisOption,
+    data: Annotated[Path, typer.Option(help="Your rows: .csv, .parquet or .npz.", show_default=False)],
+    schema: Annotated[
+        Path, typer.Option(help="A file with the [schema], such as the task file.", show_default=False)
+    ],
+    keys: Annotated[Path, typer.Option(help="A directory of proof keys.", show_default=False)],
+    max_epsilon: Annotated[
+        str,
+        typer.Option(
+            help="The most ε that your data may ever give away, over all tasks.",
+            show_default=False,
+            rich_help_panel=_FLOORS,
+        ),
+    ],
+    dataset_type: Annotated[int, typer.Option("--type", help="The dataset type.", min=0)] = 0,
+    task: Annotated[str, typer.Option(help="The task to train, by name or id; the only one that fits.")] = "",
+    unit: Annotated[str, typer.Option(help="client or record.", rich_help_panel=_FLOORS)] = "client",
+    relation: Annotated[str, typer.Option(help="zero-out or replace.", rich_help_panel=_FLOORS)] = "zero-out",
+    delta: Annotated[str, typer.Option(help="The δ of your ε.", rich_help_panel=_FLOORS)] = "0.00001",
+    min_clients: Annotated[
+        int, typer.Option(help="The fewest clients in a released sum.", min=2, rich_help_panel=_FLOORS)
+    ] = 2,
+    min_anonymity_set: Annotated[
+        int, typer.Option(help="The fewest registered clients.", min=2, rich_help_panel=_FLOORS)
+    ] = 2,
+    first_wait: Annotated[
+        int,
+        typer.Option(help="The most openings to let pass before the first post; drawn.", min=0, max=1000),
+    ] = 3,
+    proxy: ProxyOption = "",
+    ca_file: CaFileOption = None,
+    key_file: KeyFileOption = None,
+    passphrase_file: PassphraseFileOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Make a client's directory with a new master key. The data stays where it is.
+
+    Example: anofel client init ward3 --board https://board.example --genesis genesis.bin
+    --data patients.csv --schema task.toml --keys keys --type 7 --max-epsilon 2
+    --proxy socks5h://127.0.0.1:9050 --key-file ward3.key
+    """
+    from anofel.files import FileExists
+    from anofel.roles.client_files import init_client
+    from anofel.roles.directory import unlock_with
+
+    if directory.exists():
+        raise FileExists(f"{directory} exists already; it is not overwritten.")
+    init_client(
+        directory,
+        unlock_with(key_file, passphrase_file, new=True),
+        board=board,
+        genesis_hash=genesis_hash(genesis),
+        data=data,
+        schema=schema,
+        keys=keys,
+        settings={
+            "dataset_type": dataset_type,
+            "task": task,
+            "max_epsilon": max_epsilon,
+            "delta": delta,
+            "unit": unit,
+            "relation": relation,
+            "min_clients": min_clients,
+            "min_anonymity_set": min_anonymity_set,
+            "first_wait": first_wait,
+        },
+        proxy=proxy,
+        ca_file=ca_file,
+    )
+    show(f"The client in {directory}", {"directory": str(directory), "board": board}, as_json=as_json)
+    if not proxy and not as_json:
+        note("Without --proxy the board's node sees this machine's address.")
+
+
+@app.command()
+def request(
+    directory: Directory,
+    nonce: Annotated[Path | None, typer.Option(help="By files: the certifier's nonce.")] = None,
+    out: Annotated[Path | None, typer.Option(help="By files: a new file for the request.")] = None,
+    certifier: Annotated[str, typer.Option(help="By HTTP: the certifier's address.")] = "",
+    invitation: Annotated[Path | None, typer.Option(help="By HTTP: the certifier's invitation.")] = None,
+    certifier_ca_file: Annotated[
+        Path | None, typer.Option(help="By HTTPS: the roots to trust, in PEM.")
+    ] = None,
+    key_file: KeyFileOption = None,
+    passphrase_file: PassphraseFileOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Ask a certifier that knows you for a certificate over your data.
+
+    By files: anofel client request ward3 --nonce nonce.json --out request.json --key-file ward3.key
+    Then send request.json and the data to the certifier, and keep its answer with anofel client accept.
+
+    By HTTP: anofel client request ward3 --certifier https://clinic.example --invitation invitation.json
+    --key-file ward3.key
+    """
+    from anofel.files import write_new_file
+    from anofel.roles.certificate_files import InvitationDocument, NonceDocument
+    from anofel.roles.client_request import make_request, request_by_http
+    from anofel.roles.directory import RoleDirectory, unlock_with
+    from anofel.transport import Transport
+
+    by_files, by_http = nonce is not None and out is not None, bool(certifier) and invitation is not None
+    if by_files == by_http:
+        raise typer.BadParameter("Give --nonce and --out, or --certifier and --invitation.")
+    with RoleDirectory.open(directory, unlock_with(key_file, passphrase_file), role=ROLE) as found:
+        if nonce is not None and out is not None:
+            made = make_request(found, NonceDocument.read(nonce))
+            write_new_file(out, made.to_bytes() + b"\n")
+            show("Request", {"file": str(out), "digest": made.d.hex(), "type": made.dt}, as_json=as_json)
+        elif invitation is not None:
+            transport = Transport(certifier, ca_file=certifier_ca_file)
+            kept = request_by_http(found, transport, InvitationDocument.read(invitation))
+            show("Certificate", {"digest": kept.d.hex(), "type": kept.dt}, as_json=as_json)
+
+
+@app.command()
+def accept(
+    directory: Directory,
+    certificate: Annotated[Path, typer.Argument(help="The certifier's answer.", show_default=False)],
+    key_file: KeyFileOption = None,
+    passphrase_file: PassphraseFileOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Check a certificate and keep it in the key store.
+
+    Example: anofel client accept ward3 certificate.json --key-file ward3.key
+    """
+    from anofel.roles.client_request import accept_file
+    from anofel.roles.directory import RoleDirectory, unlock_with
+
+    with RoleDirectory.open(directory, unlock_with(key_file, passphrase_file), role=ROLE) as found:
+        kept = accept_file(found, certificate)
+    show("Certificate", {"digest": kept.d.hex(), "type": kept.dt}, as_json=as_json)
+    if not as_json:
+        note(f"It is in the key store now; {certificate} can be deleted.")
+
+
+@app.command()
+def register(
+    directory: Directory,
+    wait: WaitOption = 600,
+    key_file: KeyFileOption = None,
+    passphrase_file: PassphraseFileOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Register anonymously and wait until the board shows it. May be repeated.
+
+    Example: anofel client register ward3 --key-file ward3.key
+    """
+    from anofel.roles.client import Client
+
+    with until_stopped(), opened(directory, ROLE, key_file, passphrase_file) as (found, board):
+        client = Client(found, board, note)
+        size = client.register(seconds=wait, on_wait=note)
+        found.keep_status(client.status())
+        shown = {"epoch": board.state.epoch, "anonymity_set": size}
+        show("Registered", shown, as_json=as_json)
+        return
+    raise typer.Exit(1)
+
+
+@app.command()
+def train(
+    directory: Directory,
+    cover: Annotated[bool, typer.Option("--cover", help="Post without training: all bits 0, no ε.")] = False,
+    wait: WaitOption = 86400,
+    key_file: KeyFileOption = None,
+    passphrase_file: PassphraseFileOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Take part in one iteration, the next that can be. Exit code 1 if it is refused.
+
+    Example: anofel client train ward3 --key-file ward3.key
+    """
+    from anofel.roles.client import Client
+
+    with until_stopped(), opened(directory, ROLE, key_file, passphrase_file) as (found, board):
+        client = Client(found, board, note, cover=cover, once=True)
+        client.run(seconds=wait)
+        turn = client.turn
+        assert turn is not None
+        shown: dict[str, Any] = {
+            "bundle": turn.bundle,
+            "iteration": turn.iteration,
+            "posted": turn.accepted,
+            "skipped": turn.skipped,
+            "reason": turn.reason,
+        }
+        show("Iteration", shown, as_json=as_json)
+        if turn.accepted:
+            return
+    raise typer.Exit(1)
+
+
+@app.command()
+def run(
+    directory: Directory,
+    cover: Annotated[bool, typer.Option("--cover", help="Post without training: all bits 0, no ε.")] = False,
+    key_file: KeyFileOption = None,
+    passphrase_file: PassphraseFileOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Register if needed and take part in every iteration, until SIGTERM or Ctrl-C.
+
+    Example: anofel client run ward3 --key-file ward3.key
+    """
+    from anofel.roles.client import Client
+
+    with opened(directory, ROLE, key_file, passphrase_file) as (found, board):
+        client = Client(found, board, note, cover=cover)
+        with until_stopped():
+            client.run()
+        show(f"The client in {directory}", client.status(), as_json=as_json)
+
+
+@app.command()
+def status(directory: Directory, as_json: JsonOption = False) -> None:
+    """Say what the client saw and did last, also while it runs.
+
+    Example: anofel client status ward3
+    """
+    show_status(directory, ROLE, as_json=as_json)
+
+
+@app.command()
+def doctor(
+    directory: Directory,
+    key_file: KeyFileOption = None,
+    passphrase_file: PassphraseFileOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Check clock, disk, board, schema, keys, certificate and task; post nothing. Exit code 1 if not fit.
+
+    Example: anofel client doctor ward3 --key-file ward3.key
+    """
+    from anofel.roles.client_doctor import Doctor, as_records
+
+    with opened(directory, ROLE, key_file, passphrase_file) as (found, board):
+        findings = Doctor(found, board).examine()
+    fit = all(finding.ok for finding in findings)
+    show(f"The client in {directory}", {"fit": fit, "checks": as_records(findings)}, as_json=as_json)
+    if not fit:
+        raise typer.Exit(1)
+
+
+@app.command()
+def leave(
+    directory: Directory,
+    confirm: Annotated[
+        bool, typer.Option("--confirm", help="Do it; without this it only says what it means.")
+    ] = False,
+    destroy_key: Annotated[
+        bool, typer.Option("--destroy-key", help="Also delete the master key and the certificate, for ever.")
+    ] = False,
+    key_file: KeyFileOption = None,
+    passphrase_file: PassphraseFileOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Stop taking part; says first what cannot be undone, and how a lost key is replaced.
+
+    Example: anofel client leave ward3 --confirm --key-file ward3.key
+    """
+    from anofel.roles.client_leave import CONSEQUENCES, leave_board
+    from anofel.roles.directory import RoleDirectory, unlock_with
+
+    if not as_json:
+        for sentence in CONSEQUENCES:
+            typer.echo(f"- {sentence}")
+    if not confirm:
+        show("", {"left": False, "consequences": list(CONSEQUENCES)} if as_json else {}, as_json=as_json)
+        note("Nothing was changed. Add --confirm to leave.")
+        return
+    with RoleDirectory.open(directory, unlock_with(key_file, passphrase_file), role=ROLE) as found:
+        leave_board(found, destroy_key=destroy_key)
+    show(f"The client in {directory}", {"left": True, "key_destroyed": destroy_key}, as_json=as_json)

@@ -1,0 +1,358 @@
+"""The client (steps 1.b and 3 to 5): registers anonymously, trains, and posts once in an iteration.
+
+``step`` looks at the verified board and does the next thing that is due; ``run`` repeats it. Every
+decision is written down before anything follows from it, so a client that is killed at any point
+goes on where it was: what was drawn stays drawn, what was charged stays charged, and what may have
+been sent is sent again with the same bytes, or not at all.
+"""
+
+import secrets
+import time
+from dataclasses import replace
+from typing import Any, Final
+
+from anofel.board.attachments import AttachmentMissing
+from anofel.board.light_client import LightClient, OnWait
+from anofel.board.state import Bundle, Phase, Progress, State
+from anofel.errors import AnofelError, PeerUnreachable
+from anofel.messages import Block, Posting
+from anofel.phase1_setup.client_registration import post_registration, register
+from anofel.phase2_training.submit_update import SealedSubmission, post_submission
+from anofel.primitives import Commitment, Epoch, MessageSecret
+from anofel.privacy.ledger import AlreadyCharged, Ledger
+from anofel.roles.certifier_policy import load_schema
+from anofel.roles.client_draft import Drafts
+from anofel.roles.client_files import (
+    SCHEMA,
+    ClientSettings,
+    credential,
+    load_certified,
+    read_keys,
+    salt_of,
+)
+from anofel.roles.client_journal import Journal, Turn
+from anofel.roles.client_task import CheckedTask, NoTask, check_task, find_task
+from anofel.roles.client_turn import NoWindow, Workshop, draw_height, is_member, window
+from anofel.roles.directory import RoleDirectory
+from anofel.roles.role import Role, Say
+from anofel.transport import Refused
+
+LEDGER: Final = "ledger.sqlite"
+JOURNAL: Final = "journal.sqlite"
+DRAFTS: Final = "drafts"
+REGISTER_AGAIN: Final = frozenset({"unknown-certifier-root", "wrong-epoch"})
+"""Refusals of a registration that lay too long: a new one is made."""
+_REFUNDED: Final = frozenset({Progress.TOO_FEW, Progress.FAILED})
+
+
+class HasLeft(AnofelError):
+    """The client left and takes part no longer."""
+
+    code = "has-left"
+
+
+class RegistrationRefused(AnofelError):
+    """The board refused the registration. ``code`` is the board's."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class Client(Role):
+    """One client, in its directory, on its board."""
+
+    def __init__(
+        self,
+        directory: RoleDirectory,
+        board: LightClient,
+        say: Say = lambda _text: None,
+        *,
+        cover: bool = False,
+        once: bool = False,
+    ) -> None:
+        """Open the journal, the ledger and the drafts. Raises ``NotCertified``, ``HasLeft``.
+
+        With ``cover`` it posts without training. With ``once`` it is done when it took its turn in one
+        iteration.
+        """
+        super().__init__(directory, board, say)
+        self.cover, self.once = cover, once
+        self.settings = ClientSettings.of(directory.config)
+        self.credential = credential(directory.secrets)
+        self.journal = Journal(directory.path / JOURNAL)
+        if self.journal.has_left:
+            raise HasLeft("This client has left; make a new one with anofel client init.")
+        self.ledger = Ledger(directory.path / LEDGER)
+        self.drafts = Drafts(directory.path / DRAFTS, directory.secrets)
+        self._schema = load_schema(directory.path / SCHEMA)
+        self._keys = read_keys(self.settings, board.genesis)
+        self._workshop: Workshop | None = None
+        self.turn: Turn | None = None
+        """The turn in the open iteration, as the last step left it."""
+
+    # Step 1.b: registration
+
+    def is_registered(self, state: State) -> bool:
+        """Whether the board holds this client's commitment in the current epoch."""
+        made, epoch = self.credential, state.epoch
+        if f"salt/{epoch}" not in self.directory.secrets:
+            return False
+        salt = salt_of(self.directory.secrets, epoch)
+        try:
+            state.clients.position(Commitment(made.d, made.msk, made.dt, salt))
+        except ValueError:
+            return False
+        return True
+
+    def register(self, *, seconds: float, on_wait: OnWait = lambda _what: None) -> int:
+        """Register and wait until the board shows it; returns the size of the anonymity set. Safe to repeat.
+
+        Raises ``RegistrationRefused``, ``WaitedTooLong``.
+        """
+        self.board.wait_for(
+            self._certifier_is_listed, "the certifier's key on the board", seconds=seconds, on_wait=on_wait
+        )
+        if not self.is_registered(self.board.state):
+            self.send_registration()
+        self.board.wait_for(self.is_registered, "the registration", seconds=seconds, on_wait=on_wait)
+        return len(self.board.state.clients)
+
+    def _certifier_is_listed(self, state: State) -> bool:
+        found = state.certifiers.get(self.credential.certifier.to_bytes())
+        return found is not None and found.in_force
+
+    def send_registration(self) -> None:
+        """Post the registration of this epoch; a stored one is sent again as it is."""
+        epoch, outbox = self.board.state.epoch, self.directory.outbox
+        for attempt in range(1, 100):
+            name = f"registration/{epoch}/{attempt}"
+            sent = outbox.send(self.board, name, self._make_registration)
+            if sent.answer is None or not sent.answer.refused:
+                return
+            if sent.answer.refused not in REGISTER_AGAIN:
+                raise RegistrationRefused(sent.answer.refused, sent.answer.detail)
+        raise RegistrationRefused(
+            "registration-refused", "The board refused the registration again and again."
+        )
+
+    def _make_registration(self) -> Posting:
+        state, secret = self.board.state, MessageSecret.generate()
+        content = register(
+            self.credential,
+            salt=salt_of(self.directory.secrets, state.epoch),
+            message_secret=secret,
+            certifiers=state.certifier_tree,
+            epoch=Epoch(state.genesis_hash, state.epoch),
+            prover=self._keys.registration_prover(threads=1),
+        )
+        return post_registration(content, secret, genesis=state.genesis_hash, epoch=state.epoch)
+
+    # Steps 3 to 5
+
+    def observe(self, block: Block) -> None:  # noqa: ARG002 - the state after it is what counts
+        """Settle after each block what it decides."""
+        self._settle()
+
+    def find_task(self) -> CheckedTask:
+        """Find the task of this client. Raises ``NoTask``, ``TaskRefused``."""
+        return find_task(self.state, self.settings.task, self._schema, self.credential.dt)
+
+    def step(self) -> str:
+        """Do the next thing that is due on the board as it was last synced."""
+        self._settle()
+        self.turn, state = None, self.state
+        if not self.is_registered(state):
+            if not self._certifier_is_listed(state):
+                return "the certifier's key on the board"
+            self.send_registration()
+            return "its registration on the board"
+        try:
+            checked = self.find_task()
+        except NoTask as error:
+            return f"a task ({error})"
+        bundle = checked.bundle(state)
+        if bundle is None or bundle.current is None or bundle.phase is not Phase.OPEN:
+            return "the next iteration"
+        number = bundle.current.number
+        if self.journal.find(bundle.number, number) is None and not self._begin(checked, bundle):
+            return "its first iteration, which is drawn at random"
+        waits_for = self._take_turn(self._turn(bundle), checked, bundle)
+        self.turn = self._turn(bundle)
+        return waits_for
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the one iteration is over that was asked for; a client that was late tries the next."""
+        turn = self.turn
+        if not self.once or turn is None:
+            return False
+        return turn.accepted or turn.skipped not in ("", "late")
+
+    def _turn(self, bundle: Bundle) -> Turn:
+        assert bundle.current is not None
+        turn = self.journal.find(bundle.number, bundle.current.number)
+        assert turn is not None
+        return turn
+
+    def _begin(self, checked: CheckedTask, bundle: Bundle) -> bool:
+        """Draw the time of the post and keep it; False if this newcomer still waits."""
+        state, current = self.state, bundle.current
+        assert current is not None
+        if f"salt/{current.epoch}" not in self.directory.secrets:
+            return False
+        salt = salt_of(self.directory.secrets, current.epoch)
+        if not is_member(state, current, self.credential, salt):
+            return False
+        drawn = current.number + secrets.randbelow(self.settings.first_wait + 1)
+        if current.number < self.journal.first_iteration(current.epoch, bundle.number, drawn):
+            return False
+        turn = Turn(bundle.number, current.number, checked.posted.task_id, self.cover, 0)
+        try:
+            turn = replace(turn, post_at=draw_height(window(state, bundle)))
+            if state.height >= turn.post_at:
+                turn = replace(turn, skipped="late", reason="The client came after the drawn time.")
+        except NoWindow as error:
+            turn = replace(turn, skipped=error.code, reason=str(error))
+        self.journal.begin(turn)
+        return True
+
+    def _take_turn(self, turn: Turn, checked: CheckedTask, bundle: Bundle) -> str:
+        if turn.skipped:
+            return f"the end of iteration {turn.iteration}, which it skips ({turn.skipped})"
+        if turn.accepted:
+            return f"the end of iteration {turn.iteration}, in which it posted"
+        name = _submission(turn)
+        if self.directory.outbox.find(name) is not None:
+            return self._post(turn, name, None)
+        draft = self.drafts.find(turn.bundle, turn.iteration)
+        if draft is None:
+            return self._make(turn, checked, bundle)
+        return self._post_in_time(turn, name, draft, bundle)
+
+    def _make(self, turn: Turn, checked: CheckedTask, bundle: Bundle) -> str:
+        """Train, or make a cover post, and keep the result until its time comes."""
+        if self.state.height >= turn.post_at:
+            return self._skip(turn, "late", "The drawn time passed before the update was made.")
+        assert bundle.current is not None
+        salt = salt_of(self.directory.secrets, bundle.current.epoch)
+        try:
+            sealed = self.workshop.make(self.board, bundle, None if turn.cover else checked, salt)
+        except AlreadyCharged as error:
+            return self._skip(turn, error.code, "The update was lost in a crash; none is drawn again.")
+        except (PeerUnreachable, Refused, AttachmentMissing):
+            raise
+        except AnofelError as error:
+            return self._skip(turn, error.code, str(error))
+        self.drafts.keep(sealed)
+        self.say(f"Made the post of iteration {turn.iteration}.")
+        return f"block {turn.post_at}, to post in iteration {turn.iteration}"
+
+    def _post_in_time(self, turn: Turn, name: str, draft: SealedSubmission, bundle: Bundle) -> str:
+        height = self.state.height
+        if height > turn.post_at + 1:
+            heights = window(self.state, bundle)
+            rest = range(max(heights.start, height), heights.stop)
+            if not rest:
+                return self._skip(turn, "late", "The client was not there at the drawn time.")
+            turn = replace(turn, post_at=draw_height(rest))
+            self.journal.move(turn, turn.post_at)
+        if height < turn.post_at:
+            return f"block {turn.post_at}, to post in iteration {turn.iteration}"
+        time.sleep(self.board.genesis.interval_ms / 1000 * secrets.randbelow(1000) / 1000)
+        return self._post(turn, name, draft)
+
+    def _post(self, turn: Turn, name: str, draft: SealedSubmission | None) -> str:
+        sent = self.directory.outbox.send(self.board, name, lambda: self._sign(draft))
+        if sent.answer is not None and sent.answer.refused:
+            return self._skip(turn, sent.answer.refused, sent.answer.detail)
+        return f"its post of iteration {turn.iteration} on the board"
+
+    def _sign(self, draft: SealedSubmission | None) -> Posting:
+        """Store the payloads and sign; the outbox keeps the bytes before they are sent."""
+        assert draft is not None
+        blobs = [self.board.upload(payload) for payload in draft.payloads]
+        return post_submission(draft, blobs, genesis=self.board.genesis.hash)
+
+    def _skip(self, turn: Turn, code: str, reason: str) -> str:
+        self.journal.skip(turn, code, reason)
+        self.say(f"Skips iteration {turn.iteration} ({code}): {reason}")
+        return f"the end of iteration {turn.iteration}, which it skips ({code})"
+
+    @property
+    def workshop(self) -> Workshop:
+        """What makes submissions; loaded when it is first needed."""
+        if self._workshop is None:
+            self._workshop = Workshop(
+                credential=self.credential,
+                certified=load_certified(self.directory.path, self.settings, self.credential.d),
+                prover=self._keys.submission_prover(threads=1),
+                ledger=self.ledger,
+                floors=self.settings.floors,
+            )
+        return self._workshop
+
+    def _settle(self) -> None:
+        """Note what the board decided about unfinished turns; what was never released is not charged."""
+        state = self.board.state
+        for turn in self.journal.unfinished():
+            bundle = state.bundles.get(turn.bundle)
+            current = bundle.current if bundle is not None else None
+            if current is None or current.number < turn.iteration:
+                continue
+            if current.number > turn.iteration:
+                self._finish(turn, "unknown")
+                continue
+            self._note_acceptance(turn, set(current.submissions), state)
+            progress = next((p.progress for p in current.positions if p.task_id == turn.task), None)
+            if progress is not None and progress.is_outcome:
+                if progress in _REFUNDED:
+                    self._refund(turn)
+                self._finish(turn, progress.value)
+
+    def _note_acceptance(self, turn: Turn, accepted: set[bytes], state: State) -> None:
+        scope_nullifier = self.credential.msk.iteration_nullifier(
+            self.credential.d, state.scope(state.bundles[turn.bundle])
+        )
+        if not turn.accepted and scope_nullifier.to_bytes() in accepted:
+            self.journal.accept(turn)
+
+    def _refund(self, turn: Turn) -> None:
+        task = check_task(self.board.state.tasks[turn.task], self._schema, self.credential.dt).task
+        dataset, name = self.credential.d.to_bytes().hex(), task.digest().hex()
+        if (name, turn.iteration, True) in self.ledger.charges(dataset):
+            self.ledger.refund(dataset=dataset, task=name, iteration=turn.iteration)
+
+    def _finish(self, turn: Turn, outcome: str) -> None:
+        """The turn is over for good; what would link it to this client is deleted."""
+        self.journal.finish(turn, outcome)
+        self.drafts.drop(turn.bundle, turn.iteration)
+        self.directory.outbox.forget(_submission(turn))
+
+    def status(self) -> dict[str, Any]:
+        """Say where this client stands; nothing in it names a posting."""
+        turns, state = self.journal.turns(), self.board.state
+        return {
+            "height": state.height,
+            "registered": self.is_registered(state),
+            "anonymity_set": len(state.clients),
+            "waits_for": self.waits_for,
+            "posted": sum(turn.accepted for turn in turns),
+            "skipped": sum(bool(turn.skipped) for turn in turns),
+            "iterations": [
+                {
+                    "bundle": turn.bundle,
+                    "iteration": turn.iteration,
+                    "cover": turn.cover,
+                    "posted": turn.accepted,
+                    "skipped": turn.skipped,
+                    "reason": turn.reason,
+                    "outcome": turn.outcome,
+                }
+                for turn in turns
+            ],
+        }
+
+
+def _submission(turn: Turn) -> str:
+    return f"submission/{turn.bundle}/{turn.iteration}"

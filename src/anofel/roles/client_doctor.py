@@ -1,0 +1,143 @@
+"""Is this client fit to take part? One line per check, nothing posted, nothing changed."""
+
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from anofel.board.light_client import LightClient
+from anofel.board.rules.common import addressee_of
+from anofel.errors import AnofelError
+from anofel.learning.certified import dataset_digest
+from anofel.roles.certifier_policy import load_schema
+from anofel.roles.client_files import SCHEMA, ClientSettings, credential, load_data, read_keys
+from anofel.roles.client_task import CheckedTask, find_task
+from anofel.roles.client_turn import MARGIN
+from anofel.roles.directory import RoleDirectory
+
+MAX_CLOCK_SECONDS: Final = 60
+MIN_FREE_BYTES: Final = 1 << 30
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One check."""
+
+    check: str
+    ok: bool
+    finding: str
+
+
+class Doctor:
+    """Looks a client over."""
+
+    def __init__(self, directory: RoleDirectory, board: LightClient) -> None:
+        self.directory, self.board = directory, board
+        self.settings = ClientSettings.of(directory.config)
+
+    def examine(self) -> list[Finding]:
+        """Make every check; one that fails does not keep the others from being made."""
+        checks: dict[str, Callable[[], str]] = {
+            "board": self._board,
+            "clock": self._clock,
+            "disk": self._disk,
+            "keys": self._keys,
+            "schema": self._schema,
+            "certificate": self._certificate,
+            "task": self._task,
+            "expected wait": self._wait,
+            "bytes per iteration": self._bytes,
+        }
+        return [_find(name, check) for name, check in checks.items()]
+
+    def _board(self) -> str:
+        self.board.sync()
+        state = self.board.state
+        return f"block {state.height} verified; {len(state.clients)} clients in epoch {state.epoch}"
+
+    def _clock(self) -> str:
+        off = int(time.time()) - self.board.state.time
+        if abs(off) > MAX_CLOCK_SECONDS + self.board.genesis.interval_ms // 1000:
+            raise _Sick(f"this machine's clock is {off} seconds from the board's")
+        return f"{off} seconds from the board's last block"
+
+    def _disk(self) -> str:
+        free = shutil.disk_usage(self.directory.path).free
+        if free < MIN_FREE_BYTES:
+            raise _Sick(f"{free:,} bytes are free; {MIN_FREE_BYTES:,} should be")
+        return f"{free:,} bytes are free"
+
+    def _keys(self) -> str:
+        keys = read_keys(self.settings, self.board.genesis)
+        return f"proof keys are the board's ({keys.origin})"
+
+    def _schema(self) -> str:
+        return f"{len(load_data(self.directory.path, self.settings))} rows fit the schema"
+
+    def _certificate(self) -> str:
+        made = credential(self.directory.secrets)
+        made.verify()
+        if dataset_digest(load_data(self.directory.path, self.settings)) != made.d:
+            raise _Sick("the data is not the certified data any more")
+        listed = self.board.state.certifiers.get(made.certifier.to_bytes())
+        if listed is None or not listed.in_force:
+            raise _Sick("the board does not list the certifier's key")
+        return "valid for this data, by a certifier that the board lists"
+
+    def _checked(self) -> CheckedTask:
+        schema = load_schema(self.directory.path / SCHEMA)
+        return find_task(self.board.state, self.settings.task, schema, self.settings.dataset_type)
+
+    def _task(self) -> str:
+        checked = self._checked()
+        self.settings.floors.check_task(checked.plan, len(self.board.state.clients))
+        relation = self.settings.floors.relation
+        one = checked.plan.epsilon(1, relation)
+        whole = checked.plan.epsilon(checked.task.privacy.max_releases, relation)
+        return f"'{checked.name}': ε = {one:.3f} per iteration, {whole:.3f} for all ({relation})"
+
+    def _wait(self) -> str:
+        """From an iteration's opening to the post, on average; and the most boundaries before the first."""
+        bundle = self._checked().bundle(self.board.state)
+        if bundle is None:
+            raise _Sick("the task is in no bundle yet")
+        size, seconds = self.board.state.class_of(bundle), self.board.genesis.interval_ms / 1000
+        if size.post_from > size.train - MARGIN:
+            raise _Sick("the bundle leaves no time to post")
+        mean = (size.post_from + size.train - MARGIN) / 2 * seconds
+        return (
+            f"{mean:.0f} s on average from an opening to the post; the model must train within "
+            f"{size.post_from * seconds:.0f} s; up to {self.settings.first_wait} openings before the first"
+        )
+
+    def _bytes(self) -> str:
+        state = self.board.state
+        bundle = self._checked().bundle(state)
+        if bundle is None:
+            raise _Sick("the task is in no bundle yet")
+        up = 0
+        for name in bundle.tasks:
+            addressee = addressee_of(state, state.tasks[name])
+            scheme, key = self.board.chain.verifier.shares.key_of(addressee.committee)
+            up += scheme.payload_bytes(key, addressee.limits)
+        down = sum(8 * state.tasks[name].task.length for name in bundle.tasks)
+        return f"about {up:,} up and {down:,} down for models, whatever task it trains"
+
+
+class _Sick(AnofelError):
+    """A check that fails."""
+
+    code = "not-fit"
+
+
+def _find(name: str, check: Callable[[], str]) -> Finding:
+    try:
+        return Finding(name, True, check())
+    except AnofelError as error:
+        return Finding(name, False, str(error))
+
+
+def as_records(findings: list[Finding]) -> list[dict[str, Any]]:
+    """Return the findings for printing."""
+    return [{"check": f.check, "ok": f.ok, "finding": f.finding} for f in findings]
