@@ -1,5 +1,8 @@
 """The certifier: what it signs, what it refuses, each rule alone."""
 
+import json
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -28,10 +31,11 @@ from anofel.roles.certifier import Certifier, CertifierDesk
 from anofel.roles.certifier_log import CertificationRefused
 from anofel.roles.certifier_service import make_app
 from anofel.roles.client_files import NotCertified, credential
-from anofel.roles.directory import RoleDirectory
+from anofel.roles.directory import RoleBusy, RoleDirectory
 from anofel.studies.table import RowDoesNotFit
 from anofel.testing_ca import TestAuthority
 from anofel.transport import Refused, Transport
+from tests.node.certificate import write_tls_files
 from tests.node.support import make_board, running
 from tests.roles.people import (
     TYPE,
@@ -334,3 +338,49 @@ def test_requests_are_made_by_the_step(keys: KeyDirectory, certifier: Certifier)
     document = RequestDocument.from_bytes(RequestDocument.of(made, bytes(32)).to_bytes())
     assert document.request().mpk == msk.public_key()
     assert document.request().d == d
+
+
+# As a process
+
+
+def test_the_service_as_a_process_with_tls(
+    tmp_path: Path, keys: KeyDirectory, role_key: RoleKey, client: RoleDirectory
+) -> None:
+    path, unlock = make_certifier(tmp_path / "certifier", keys, role_key, board=BOARD, genesis=GENESIS)
+    certificate, key = write_tls_files(tmp_path)
+    command = [sys.executable, "-m", "anofel", "certifier"]
+    options = ["--tls-certificate", certificate, "--tls-key", key, "--key-file", unlock.path, "--port", "0"]
+    process = subprocess.Popen(
+        [*command, "run", path, *options, "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    try:
+        assert process.stdout is not None
+        text = b""
+        while not text.rstrip().endswith(b"}"):
+            line = process.stdout.readline()
+            assert line, process.communicate()[1].decode()
+            text += line
+        url = json.loads(text)["url"]
+        invitation = tmp_path / "invitation.json"
+        words = ["--subject", "Ward 3", "--type", str(TYPE), "--out", invitation]
+        subprocess.run([*command, "invite", path, *words], check=True, capture_output=True)
+        assert invitation.stat().st_mode & 0o777 == 0o600
+        transport = Transport(url, ca_file=certificate)
+        client_request.request_by_http(client, transport, InvitationDocument.read(invitation))
+        credential(client.secrets).verify()
+        with pytest.raises(RoleBusy):  # the keys are with the process that serves
+            RoleDirectory.open(path, unlock, role="certifier")
+    finally:
+        process.terminate()
+        _, errors = process.communicate(timeout=30)
+    assert process.returncode == 0, errors.decode()
+
+
+def test_other_machines_are_not_served_in_the_clear(
+    tmp_path: Path, keys: KeyDirectory, role_key: RoleKey
+) -> None:
+    path, unlock = make_certifier(tmp_path / "certifier", keys, role_key, board=BOARD, genesis=GENESIS)
+    command = [sys.executable, "-m", "anofel", "certifier", "run", path, "--host", "0.0.0.0"]
+    ended = subprocess.run([*command, "--key-file", unlock.path], capture_output=True, check=False)
+    assert ended.returncode == 2
+    assert b"TLS" in ended.stderr

@@ -24,6 +24,8 @@ from anofel.proofs import OwnershipProof
 from anofel.sections import canonical_json
 
 MAX_BYTES = 1 << 16
+MAX_DATA_BYTES = 1 << 30
+_ENDINGS = (".csv", ".parquet", ".npz")
 _T = TypeVar("_T")
 
 
@@ -178,3 +180,38 @@ def _parse(name: str, read: Callable[[bytes], _T], data: bytes) -> _T:
         raise
     except ValueError as error:
         raise MalformedDocument(f"'{name}' cannot be used: {error}.") from None
+
+
+# A request together with the data that it is about
+
+
+def frame(document: RequestDocument, data: Path) -> bytes:
+    """Put both into one body: u32 length (little-endian), request, u8 length, ending of the file, file.
+
+    Raises ``InvalidInput``.
+    """
+    request, ending = document.to_bytes(), data.suffix.lower()
+    if ending not in _ENDINGS:
+        raise InvalidInput(f"'{data.name}' must end in {', '.join(_ENDINGS)}.")
+    if data.stat().st_size > MAX_DATA_BYTES:
+        raise InvalidInput(f"'{data.name}' is larger than {MAX_DATA_BYTES} bytes; use files instead.")
+    head = len(request).to_bytes(4, "little") + request + bytes([len(ending)]) + ending.encode()
+    return head + data.read_bytes()
+
+
+def take_apart(body: Path) -> tuple[RequestDocument, Path]:
+    """Read a body from a file, which the data replaces. Raises ``MalformedDocument``."""
+    with body.open("rb") as file:
+        size = int.from_bytes(file.read(4), "little")
+        if size > MAX_BYTES:
+            raise MalformedDocument("The request in the body is too long.")
+        document = RequestDocument.from_bytes(file.read(size))
+        ending = file.read(int.from_bytes(file.read(1), "little")).decode("ascii", "replace")
+        if ending not in _ENDINGS:
+            raise MalformedDocument(f"The data must end in {', '.join(_ENDINGS)}.")
+        data = body.with_name(f"data{ending}")
+        with data.open("wb") as copy:
+            while chunk := file.read(1 << 20):
+                copy.write(chunk)
+    body.unlink()
+    return document, data

@@ -3,9 +3,8 @@
 ``POST /v1/nonces``: an invitation; the answer is a nonce document.
 ``POST /v1/certificates``: a request and the data that it is about; the answer is a certificate document.
 
-The body of the second is: the request's length (u32, little-endian), the request, the length of the
-file's ending (u8), the ending (such as ``.csv``), and the file to its end. The file is deleted when it
-was judged. Subjects never travel: the token says who asks.
+The body of the second is that of ``certificate_files.frame``. The file is deleted when it was judged.
+Subjects never travel: the token says who asks.
 """
 
 import asyncio
@@ -27,16 +26,20 @@ from starlette.routing import Route
 from anofel.board.api_problems import BadRequest, on_bug, on_http_exception, problem
 from anofel.board.api_requests import body_chunks, declared_length
 from anofel.board.serve import Tls
-from anofel.errors import AnofelError, InvalidInput
-from anofel.roles.certificate_files import MAX_BYTES, InvitationDocument, RequestDocument
+from anofel.errors import AnofelError
+from anofel.roles.certificate_files import (
+    MAX_BYTES,
+    MAX_DATA_BYTES,
+    InvitationDocument,
+    RequestDocument,
+    take_apart,
+)
 from anofel.roles.certifier import Certifier
 from anofel.roles.certifier_log import CertificationRefused
 from anofel.transport import JSON
 
-MAX_DATA_BYTES: Final = 1 << 30
 MAX_CONNECTIONS: Final = 32
 GRACE_SECONDS: Final = 5
-_ENDINGS: Final = (".csv", ".parquet", ".npz")
 
 
 def make_app(certifier: Certifier) -> Starlette:
@@ -79,35 +82,7 @@ async def _received(request: Request, directory: Path) -> AsyncIterator[tuple[Re
         with whole.open("wb") as file:
             async for chunk in body_chunks(request, length):
                 file.write(chunk)
-        yield await asyncio.to_thread(_take_apart, whole)
-
-
-def _take_apart(whole: Path) -> tuple[RequestDocument, Path]:
-    with whole.open("rb") as file:
-        size = int.from_bytes(file.read(4), "little")
-        if size > MAX_BYTES:
-            raise BadRequest(400, "malformed-body", "The request in the body is too long.")
-        document = RequestDocument.from_bytes(file.read(size))
-        ending = file.read(int.from_bytes(file.read(1), "little")).decode("ascii", "replace")
-        if ending not in _ENDINGS:
-            raise BadRequest(400, "malformed-body", f"The data must end in {', '.join(_ENDINGS)}.")
-        data = whole.with_name(f"data{ending}")
-        with data.open("wb") as copy:
-            while chunk := file.read(1 << 20):
-                copy.write(chunk)
-    whole.unlink()
-    return document, data
-
-
-def frame(document: RequestDocument, data: Path) -> bytes:
-    """Put the body of ``POST /v1/certificates`` together. Raises ``InvalidInput``."""
-    request, ending = document.to_bytes(), data.suffix.lower()
-    if ending not in _ENDINGS:
-        raise InvalidInput(f"'{data.name}' must end in {', '.join(_ENDINGS)}.")
-    if data.stat().st_size > MAX_DATA_BYTES:
-        raise InvalidInput(f"'{data.name}' is larger than {MAX_DATA_BYTES} bytes; use files instead.")
-    head = len(request).to_bytes(4, "little") + request + bytes([len(ending)]) + ending.encode()
-    return head + data.read_bytes()
+        yield await asyncio.to_thread(take_apart, whole)
 
 
 def _answer(content: bytes) -> Response:

@@ -32,7 +32,7 @@ from anofel.roles.client_files import (
 )
 from anofel.roles.client_journal import Journal, Turn
 from anofel.roles.client_task import CheckedTask, NoTask, check_task, find_task
-from anofel.roles.client_turn import NoWindow, Workshop, draw_height, is_member, window
+from anofel.roles.client_turn import NoWindow, Workshop, draw_height, fetch_models, is_member, window
 from anofel.roles.directory import RoleDirectory
 from anofel.roles.role import Role, Say
 from anofel.transport import Refused
@@ -88,6 +88,7 @@ class Client(Role):
         self._schema = load_schema(directory.path / SCHEMA)
         self._keys = read_keys(self.settings, board.genesis)
         self._workshop: Workshop | None = None
+        self._fetched = (0, 0)
         self.turn: Turn | None = None
         """The turn in the open iteration, as the last step left it."""
 
@@ -174,6 +175,7 @@ class Client(Role):
         bundle = checked.bundle(state)
         if bundle is None or bundle.current is None or bundle.phase is not Phase.OPEN:
             return "the next iteration"
+        self._fetch_models(bundle)
         number = bundle.current.number
         if self.journal.find(bundle.number, number) is None and not self._begin(checked, bundle):
             return "its first iteration, which is drawn at random"
@@ -188,6 +190,12 @@ class Client(Role):
         if not self.once or turn is None:
             return False
         return turn.accepted or turn.skipped not in ("", "late")
+
+    def _fetch_models(self, bundle: Bundle) -> None:
+        """Download what every client of the bundle downloads, also one that does not post this time."""
+        if self._fetched != (bundle.number, bundle.iterations):
+            fetch_models(self.board, bundle)
+            self._fetched = (bundle.number, bundle.iterations)
 
     def _turn(self, bundle: Bundle) -> Turn:
         assert bundle.current is not None

@@ -12,8 +12,8 @@ from anofel.roles.certificate_files import (
     InvitationDocument,
     NonceDocument,
     RequestDocument,
+    frame,
 )
-from anofel.roles.certifier_service import frame
 from anofel.roles.client_files import ClientSettings, accept_certificate, load_data, master_secret
 from anofel.roles.directory import RoleDirectory
 from anofel.transport import Transport

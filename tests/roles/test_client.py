@@ -1,0 +1,217 @@
+"""The client over a real node: registers, trains, posts once, whatever happens to it."""
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from anofel.board.state import Progress
+from anofel.certificates import Purpose
+from anofel.keys import KeyDirectory
+from anofel.messages import Posting
+from anofel.roles.client import Client
+from anofel.roles.client_journal import Turn
+from anofel.testing_ca import write_role
+from tests.roles.people import TYPE, write_policy, write_table
+from tests.roles.stage import Stage, playing, staged
+
+
+@pytest.fixture(scope="module")
+def stage(keys: KeyDirectory, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    with staged(keys, tmp_path_factory.mktemp("stage")) as made:
+        yield made
+
+
+def trained_in(clients: list[Client], iteration: int) -> int:
+    """How many of the clients posted an update in an iteration, by their own journals."""
+    turns = [turn for client in clients for turn in client.journal.turns()]
+    return sum(turn.accepted and not turn.cover for turn in turns if turn.iteration == iteration)
+
+
+def charges(client: Client) -> list[tuple[int, bool]]:
+    charged = client.ledger.charges(client.credential.d.to_bytes().hex())
+    return [(iteration, released) for _, iteration, released in charged]
+
+
+def test_clients_take_part_and_count_as_they_say(stage: Stage) -> None:
+    with ExitStack() as stack:
+        a, b = (stack.enter_context(playing(stage.client(), once=True)) for _ in range(2))
+        c = stack.enter_context(playing(stage.client(), once=True, cover=True))
+        poor = stack.enter_context(playing(stage.client(max_epsilon="0.0001"), once=True))
+        newcomer = stack.enter_context(playing(stage.client()))
+        newcomer.journal.first_iteration(0, 0, 1000)
+        for client in (a, b, c, poor, newcomer):
+            client.register(seconds=60)
+            assert client.is_registered(client.state)
+        stage.run(a, b, c, poor)
+        stage.until_settled(a, b, c, poor)
+        newcomer.work()
+
+        for iteration, ((progress, count), _) in stage.outcomes.items():
+            trained = trained_in([a, b, c], iteration)
+            assert count == trained, "a cover post counts nowhere"
+            assert progress is (Progress.SUMMED if trained >= 2 else Progress.TOO_FEW)
+        for client in (a, b, c):
+            (turn,) = [turn for turn in client.journal.turns() if turn.accepted]
+            assert turn.outcome == stage.outcomes[turn.iteration][0][0].value
+            if not client.cover:
+                assert charges(client)[-1] == (turn.iteration, turn.outcome == "summed")
+            assert not list((client.directory.path / "drafts").iterdir())
+            assert [sent.name for sent in client.directory.outbox] == ["registration/0/1"]
+        assert charges(c) == []
+        assert {turn.skipped for turn in poor.journal.turns()} - {"late"} == {"floor-not-met"}
+        assert charges(poor) == []
+        assert newcomer.journal.turns() == []
+        assert newcomer.waits_for in ("the next iteration", "its first iteration, which is drawn at random")
+
+
+class Killed(BaseException):
+    """The process dies here."""
+
+
+def arm(client: Client, moment: str) -> None:
+    """Let the client die at a moment, once."""
+
+    def die(*_: object) -> None:
+        raise Killed
+
+    board, post = client.board, client.board.post
+    if moment == "before the draft":
+        client.drafts.keep = die  # type: ignore[method-assign]
+    elif moment == "before the upload":
+        board.upload = die  # type: ignore[method-assign, assignment]
+    elif moment == "before the post":
+        board.post = die  # type: ignore[method-assign]
+    else:
+        board.post = lambda posting: (post(posting), die())[1]  # type: ignore[method-assign, func-returns-value]
+
+
+MOMENTS = ("before the draft", "before the upload", "before the post", "after the post")
+
+
+def test_a_client_killed_at_the_worst_moment_posts_once_or_skips(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("anofel.roles.client.draw_height", lambda heights: heights.start)
+    made = {moment: stage.client() for moment in MOMENTS}
+    stored: dict[str, Posting] = {}
+    with ExitStack() as stack:
+        players = {moment: ExitStack() for moment in MOMENTS}
+        clients = {moment: players[moment].enter_context(playing(made[moment])) for moment in MOMENTS}
+        for moment in MOMENTS:
+            stack.enter_context(players[moment])
+            clients[moment].register(seconds=60)
+            arm(clients[moment], moment)
+        alive = set(MOMENTS)
+        end = time.monotonic() + 150
+        while alive or any(not done(client) for client in clients.values()):
+            assert time.monotonic() < end, {m: client.waits_for for m, client in clients.items()}
+            stage.pump()
+            for moment in MOMENTS:
+                try:
+                    clients[moment].work()
+                except Killed:
+                    alive.remove(moment)
+                    for sent in clients[moment].directory.outbox:
+                        if sent.name.startswith("submission"):
+                            stored[moment] = sent.posting
+                    players[moment].close()
+                    clients[moment] = players[moment].enter_context(playing(made[moment]))
+
+        turns = {moment: last_turn(clients[moment]) for moment in MOMENTS}
+        assert turns["before the draft"].skipped == "already-charged"
+        for moment in MOMENTS[1:]:
+            assert turns[moment].accepted, turns[moment]
+        assert set(stored) == {"before the post", "after the post"}
+        current = stage.world.bundle().current
+        assert current is not None
+        keys = [accepted.message_key for accepted in current.submissions.values()]
+        assert len(keys) == 3
+        for posting in stored.values():
+            assert posting.author.message_key in keys  # type: ignore[union-attr]
+        assert all(len(charges(client)) == 1 for client in clients.values())
+
+
+def last_turn(client: Client) -> Turn:
+    return client.journal.turns()[-1]
+
+
+def done(client: Client) -> bool:
+    turns = client.journal.turns()
+    return bool(turns) and (turns[-1].accepted or bool(turns[-1].skipped))
+
+
+# The commands
+
+
+class Commands:
+    """``anofel …`` as processes; what they print is JSON."""
+
+    def __init__(self, stage: Stage, directory: Path) -> None:
+        self.stage, self.directory = stage, directory
+
+    def start(self, *words: object, key: str = "") -> subprocess.Popen[bytes]:
+        options = ["--key-file", f"{key}.key"] if key else []
+        return subprocess.Popen(
+            [sys.executable, "-m", "anofel", *map(str, words), *options, "--json"],
+            cwd=self.directory,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+
+    def run(self, *words: object, key: str = "", code: int = 0) -> dict[str, Any]:
+        return self.finish(self.start(*words, key=key), code)
+
+    def finish(self, process: subprocess.Popen[bytes], code: int = 0) -> dict[str, Any]:
+        """Let everybody else go on until the process ends."""
+        while process.poll() is None:
+            self.stage.pump()
+        out, errors = process.communicate()
+        assert process.returncode == code, errors.decode()
+        return dict(json.loads(out)) if out else {}
+
+
+def test_the_commands_from_init_to_a_post_and_a_kill(stage: Stage, tmp_path: Path) -> None:
+    commands, world = Commands(stage, tmp_path), stage.world
+    write_role(tmp_path / "x509", world.authority.issue(Purpose.CERTIFIER, "Registry"))
+    write_policy(tmp_path)
+    write_table(tmp_path / "patients.csv", seed=77)
+    board = ["--board", stage.node.url, "--genesis", world.genesis.hash.hex(), "--keys", stage.keys.path]
+    certificate = ["--certificate", "x509/certificate.pem", "--key", "x509/key.pem"]
+    commands.run("certifier", "init", "clinic", *board, *certificate, "--policy", "policy.toml", key="clinic")
+    commands.run("certifier", "enroll", "clinic", key="clinic")
+    commands.run("certifier", "nonce", "clinic", "--subject", "Ward 3", "--type", TYPE, "--out", "nonce.json")
+    data = ["--data", "patients.csv", "--schema", "schema.toml", "--type", TYPE, "--task", "study 1"]
+    floors = ["--max-epsilon", 1000, "--first-wait", 0]
+    commands.run("client", "init", "ward3", *board, *data, *floors, key="ward3")
+    commands.run("client", "register", "ward3", key="ward3", code=1)  # not certified yet
+    commands.run("client", "request", "ward3", "--nonce", "nonce.json", "--out", "request.json", key="ward3")
+    shown = ["--request", "request.json", "--data", "patients.csv", "--out", "certificate.json"]
+    commands.run("certifier", "certify", "clinic", *shown, key="clinic")
+    assert (tmp_path / "certificate.json").stat().st_mode & 0o777 == 0o600
+    assert commands.run("certifier", "status", "clinic")["certificates"] == 1
+    commands.run("client", "accept", "ward3", "certificate.json", key="ward3")
+    assert commands.run("client", "register", "ward3", key="ward3")["anonymity_set"] >= 1
+    examined = commands.run("client", "doctor", "ward3", key="ward3")
+    assert examined["fit"], examined
+
+    train = commands.start("client", "train", "ward3", key="ward3")
+    end = time.monotonic() + 120
+    while not list((tmp_path / "ward3" / "drafts").glob("*")):
+        assert time.monotonic() < end
+        assert train.poll() is None
+        stage.pump()
+    train.kill()
+    train.communicate()
+    posted = commands.finish(commands.start("client", "train", "ward3", key="ward3"))
+    assert posted["posted"]
+    assert not commands.run("client", "leave", "ward3", key="ward3")["left"]
+    assert commands.run("client", "leave", "ward3", "--confirm", key="ward3")["left"]
+    commands.run("client", "run", "ward3", key="ward3", code=1)
+    assert commands.run("client", "status", "ward3")["posted"] == 1
