@@ -30,7 +30,8 @@ class Stage:
         self.world, self.node, self.keys, self.directory = world, node, keys, directory
         self.number = 0
         self.outcomes: dict[int, list[tuple[Progress, int | None]]] = {}
-        self.accepted: dict[int, int] = {}
+        self.shapes: dict[int, set[object]] = {}
+        """The sizes of everything in the submissions of an iteration."""
 
     def client(self, **settings: object) -> tuple[Path, KeyFile]:
         """A new client with a certificate of the test's certifier."""
@@ -80,7 +81,14 @@ class Stage:
                 world.recover(owner)
         current = world.bundle().current
         self.outcomes[current.number] = [(p.progress, p.count) for p in current.positions]
-        self.accepted[current.number] = len(current.submissions)
+        self.shapes[current.number] = {
+            (
+                tuple(p.length for p in post.payloads),
+                tuple(len(p.envelope) for p in post.payloads),
+                len(post.ballot),
+            )
+            for post in current.submissions.values()
+        }
 
     def run(self, *clients: Client, seconds: float = 150) -> None:
         """Run clients side by side, everybody else included, until each client is done."""

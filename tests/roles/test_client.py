@@ -56,6 +56,7 @@ def test_clients_take_part_and_count_as_they_say(stage: Stage) -> None:
         for iteration, ((progress, count), _) in stage.outcomes.items():
             trained = trained_in([a, b, c], iteration)
             assert count == trained, "a cover post counts nowhere"
+            assert len(stage.shapes[iteration]) == 1, "what is trained does not show in any size"
             assert progress is (Progress.SUMMED if trained >= 2 else Progress.TOO_FEW)
         for client in (a, b, c):
             (turn,) = [turn for turn in client.journal.turns() if turn.accepted]

@@ -189,7 +189,7 @@ def register(
 
     with until_stopped(), opened(directory, ROLE, key_file, passphrase_file) as (found, board):
         client = Client(found, board, note)
-        size = client.register(seconds=wait, on_wait=note)
+        size = client.register(seconds=wait)
         found.keep_status(client.status())
         shown = {"epoch": board.state.epoch, "anonymity_set": size}
         show("Registered", shown, as_json=as_json)

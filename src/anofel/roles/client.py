@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from anofel.board.attachments import AttachmentMissing
-from anofel.board.light_client import LightClient, OnWait
+from anofel.board.light_client import LightClient, WaitedTooLong
 from anofel.board.state import Bundle, Phase, Progress, State
 from anofel.errors import AnofelError, PeerUnreachable
 from anofel.messages import Block, Posting
@@ -91,6 +91,7 @@ class Client(Role):
         self._fetched = (0, 0)
         self.turn: Turn | None = None
         """The turn in the open iteration, as the last step left it."""
+        self._settle()  # a crash may have come between a block and what it decides
 
     # Step 1.b: registration
 
@@ -106,18 +107,27 @@ class Client(Role):
             return False
         return True
 
-    def register(self, *, seconds: float, on_wait: OnWait = lambda _what: None) -> int:
+    def register(self, *, seconds: float) -> int:
         """Register and wait until the board shows it; returns the size of the anonymity set. Safe to repeat.
 
         Raises ``RegistrationRefused``, ``WaitedTooLong``.
         """
-        self.board.wait_for(
-            self._certifier_is_listed, "the certifier's key on the board", seconds=seconds, on_wait=on_wait
-        )
-        if not self.is_registered(self.board.state):
-            self.send_registration()
-        self.board.wait_for(self.is_registered, "the registration", seconds=seconds, on_wait=on_wait)
-        return len(self.board.state.clients)
+        deadline = time.monotonic() + seconds
+        while True:
+            self.board.sync(on_block=self.observe)
+            if self.is_registered(self.state):
+                return len(self.state.clients)
+            self.waits_for = self._register()
+            if time.monotonic() >= deadline:
+                raise WaitedTooLong(f"Waited {seconds:.0f} seconds for {self.waits_for} in vain.")
+            self.say(f"Waiting for {self.waits_for}.")
+            time.sleep(self.board.poll_seconds())
+
+    def _register(self) -> str:
+        if not self._certifier_is_listed(self.state):
+            return "the certifier's key on the board"
+        self.send_registration()
+        return "its registration on the board"
 
     def _certifier_is_listed(self, state: State) -> bool:
         found = state.certifiers.get(self.credential.certifier.to_bytes())
@@ -164,10 +174,7 @@ class Client(Role):
         self._settle()
         self.turn, state = None, self.state
         if not self.is_registered(state):
-            if not self._certifier_is_listed(state):
-                return "the certifier's key on the board"
-            self.send_registration()
-            return "its registration on the board"
+            return self._register()
         try:
             checked = self.find_task()
         except NoTask as error:

@@ -11,6 +11,7 @@ from anofel.board.rules.common import addressee_of
 from anofel.errors import AnofelError
 from anofel.learning.certified import dataset_digest
 from anofel.roles.certifier_policy import load_schema
+from anofel.roles.client import Client
 from anofel.roles.client_files import SCHEMA, ClientSettings, credential, load_data, read_keys
 from anofel.roles.client_task import CheckedTask, find_task
 from anofel.roles.client_turn import MARGIN
@@ -33,6 +34,7 @@ class Doctor:
     """Looks a client over."""
 
     def __init__(self, directory: RoleDirectory, board: LightClient) -> None:
+        """Open a client, certified or not."""
         self.directory, self.board = directory, board
         self.settings = ClientSettings.of(directory.config)
 
@@ -52,7 +54,11 @@ class Doctor:
         return [_find(name, check) for name, check in checks.items()]
 
     def _board(self) -> str:
-        self.board.sync()
+        try:
+            observe = Client(self.directory, self.board).observe  # what a block decides is not to be missed
+        except AnofelError:
+            observe = None
+        self.board.sync(on_block=observe)
         state = self.board.state
         return f"block {state.height} verified; {len(state.clients)} clients in epoch {state.epoch}"
 
