@@ -304,7 +304,7 @@ def test_refusals_by_http_have_their_codes(
 # On a board
 
 
-def test_a_certifier_enrolls_once(keys: KeyDirectory, tmp_path: Path) -> None:
+def test_a_certifier_enrolls_once_and_revokes_once(keys: KeyDirectory, tmp_path: Path) -> None:
     board = make_board(tmp_path / "node", keys)
     with running(board.directory) as node:
         path, unlock = make_certifier(
@@ -317,7 +317,16 @@ def test_a_certifier_enrolls_once(keys: KeyDirectory, tmp_path: Path) -> None:
             assert list(light.state.certifiers) == [certifier.key.to_bytes()]
             light.close()
             certifier.directory.close()
-        assert len(list(open_certifier(path, unlock).directory.outbox)) == 1
+        certifier = open_certifier(path, unlock)
+        assert len(list(certifier.directory.outbox)) == 1
+        light = certifier.directory.connect()
+        for _ in range(2):
+            certifier.revoke(light, seconds=30)
+            assert not light.state.certifiers[certifier.key.to_bytes()].in_force
+        with refused("key-revoked"):
+            certifier.enroll(light, seconds=30)
+        light.close()
+        certifier.directory.close()
 
 
 def test_a_document_hides_what_is_secret() -> None:

@@ -14,6 +14,7 @@ import pytest
 from anofel.board.state import Progress
 from anofel.certificates import Purpose
 from anofel.keys import KeyDirectory
+from anofel.keystore import KeyFile
 from anofel.messages import Posting
 from anofel.roles.client import Client
 from anofel.roles.client_journal import Turn
@@ -212,6 +213,10 @@ def test_the_commands_from_init_to_a_post_and_a_kill(stage: Stage, tmp_path: Pat
     train.communicate()
     posted = commands.finish(commands.start("client", "train", "ward3", key="ward3"))
     assert posted["posted"]
+    with playing((tmp_path / "ward3", KeyFile(tmp_path / "ward3.key"))) as client:
+        stage.until_settled(client)
+        assert last_turn(client).outcome == "too-few"  # nobody else trained, so nothing was released
+        assert (last_turn(client).iteration, False) in charges(client)
     assert not commands.run("client", "leave", "ward3", key="ward3")["left"]
     assert commands.run("client", "leave", "ward3", "--confirm", key="ward3")["left"]
     commands.run("client", "run", "ward3", key="ward3", code=1)

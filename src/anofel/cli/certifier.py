@@ -105,6 +105,32 @@ def enroll(
 
 
 @app.command()
+def revoke(
+    directory: Directory,
+    confirm: Annotated[bool, typer.Option("--confirm", help="Do it; it cannot be undone.")] = False,
+    wait: WaitOption = 600,
+    key_file: KeyFileOption = None,
+    passphrase_file: PassphraseFileOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Take the signing key back for good. Clients that are registered stay so until a new epoch.
+
+    Example: anofel certifier revoke clinic --confirm --key-file clinic.key
+    """
+    from anofel.roles.certifier import Certifier
+
+    if not confirm:
+        raise typer.BadParameter("A revoked key is never listed again; say so.", param_hint="--confirm")
+    with until_stopped(), opened(directory, ROLE, key_file, passphrase_file) as (found, board):
+        certifier = Certifier(found)
+        height = certifier.revoke(board, seconds=wait, on_wait=note)
+        shown = {"key": certifier.key.to_bytes().hex(), "height": height}
+        show("The key is revoked", shown, as_json=as_json)
+        return
+    raise typer.Exit(1)
+
+
+@app.command()
 def nonce(
     directory: Directory,
     subject: SubjectOption,

@@ -27,9 +27,9 @@ from anofel.files import read_small_file
 from anofel.keys import KeyDirectory
 from anofel.keystore import Unlock
 from anofel.learning.certified import dataset_digest
-from anofel.messages import ChainAuthor, Posting, make_posting
+from anofel.messages import Body, ChainAuthor, Posting, make_posting
 from anofel.phase1_setup.certification import fresh_nonce, issue_certificate
-from anofel.phase1_setup.certifier_keys import offer_key
+from anofel.phase1_setup.certifier_keys import offer_key, revoke_key
 from anofel.primitives import CertifierKey, CertifierSecret
 from anofel.proofs import OwnershipVerifier
 from anofel.roles.certificate_files import (
@@ -177,6 +177,8 @@ class Certifier:
         """Post the key and wait until the board lists it; returns the height. Safe to repeat."""
         board.sync()
         if not self.is_enrolled(board.state):
+            if self.key.to_bytes() in board.state.certifiers:
+                raise CertificationRefused("key-revoked", "The key was revoked, and is never listed again.")
             name = f"certifier-key/{self.key.to_bytes().hex()[:32]}"
             sent = self.directory.outbox.send(board, name, lambda: self._offer(board))
             if sent.answer is not None and sent.answer.refused:
@@ -184,11 +186,31 @@ class Certifier:
         board.wait_for(self.is_enrolled, "the certifier's key", seconds=seconds, on_wait=on_wait)
         return board.state.height
 
+    def revoke(self, board: LightClient, *, seconds: float, on_wait: OnWait = lambda _what: None) -> int:
+        """Take the key back for good and wait until the board shows it; returns the height.
+
+        No new client registers with its certificates; who is registered stays so until an operator begins a
+        new epoch.
+        """
+        board.sync()
+        if self.is_enrolled(board.state):
+            name = f"revocation/{self.key.to_bytes().hex()[:32]}"
+            sent = self.directory.outbox.send(board, name, lambda: self._signed(board, revoke_key(self.key)))
+            if sent.answer is not None and sent.answer.refused:
+                raise CertificationRefused(sent.answer.refused, sent.answer.detail)
+        board.wait_for(
+            lambda state: not self.is_enrolled(state), "the revocation", seconds=seconds, on_wait=on_wait
+        )
+        return board.state.height
+
     def _offer(self, board: LightClient) -> Posting:
         role, genesis = self._role_key, board.genesis
         holder = verify_chain(role.chain, genesis.roots, Purpose.CERTIFIER, int(time.time()))
-        body = offer_key(self._secret, holder=holder, genesis=genesis.hash)
-        return make_posting(body, ChainAuthor(role.chain), genesis.hash, role.sign)
+        return self._signed(board, offer_key(self._secret, holder=holder, genesis=genesis.hash))
+
+    def _signed(self, board: LightClient, body: Body) -> Posting:
+        role = self._role_key
+        return make_posting(body, ChainAuthor(role.chain), board.genesis.hash, role.sign)
 
     # Step 1.b
 

@@ -8,14 +8,12 @@ Rules, numbered as in ``docs/certifier.md``:
 6. A subject has one master key.
 """
 
-import os
 import sqlite3
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from anofel.errors import AnofelError, InvalidInput
+from anofel.errors import AnofelError
+from anofel.roles.private_database import PrivateDatabase
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS nonce (
@@ -73,40 +71,13 @@ class CertifierLog:
 
     def __init__(self, path: Path) -> None:
         """Open or make the file. Raises ``InvalidInput``."""
-        self._path = path
-        try:
-            if not path.exists():
-                os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
-            with self._connect() as connection:
-                connection.executescript(_SCHEMA)
-        except (OSError, sqlite3.DatabaseError) as error:
-            raise InvalidInput(f"The log '{path}' cannot be used: {error}.") from None
-
-    @contextmanager
-    def _connect(self) -> Iterator[sqlite3.Connection]:
-        connection = sqlite3.connect(self._path, timeout=30, isolation_level=None)
-        try:
-            connection.execute("PRAGMA synchronous = FULL")
-            yield connection
-        finally:
-            connection.close()
-
-    @contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
-        with self._connect() as connection:
-            connection.execute("BEGIN IMMEDIATE")
-            try:
-                yield connection
-            except BaseException:
-                connection.execute("ROLLBACK")
-                raise
-            connection.execute("COMMIT")
+        self._database = PrivateDatabase(path, _SCHEMA)
 
     # Nonces
 
     def add_nonce(self, nonce: bytes, drawn: Drawn, *, time: int) -> None:
         """Remember a nonce."""
-        with self._connect() as connection:
+        with self._database.connect() as connection:
             connection.execute(
                 "INSERT INTO nonce (nonce, subject, dt, drawn_at) VALUES (?, ?, ?, ?)",
                 (nonce, drawn.subject, drawn.dt, time),
@@ -114,7 +85,7 @@ class CertifierLog:
 
     def drawn_for(self, nonce: bytes, request: bytes) -> Drawn:
         """Say whose nonce it is; a nonce that another request used is refused (4)."""
-        with self._connect() as connection:
+        with self._database.connect() as connection:
             row = connection.execute(
                 "SELECT subject, dt, request FROM nonce WHERE nonce = ?", (nonce,)
             ).fetchone()
@@ -128,14 +99,14 @@ class CertifierLog:
 
     def add_invitation(self, token_hash: bytes, drawn: Drawn, *, time: int) -> None:
         """Remember whom a token was given to; the token itself is not kept."""
-        with self._connect() as connection:
+        with self._database.connect() as connection:
             connection.execute(
                 "INSERT INTO invitation VALUES (?, ?, ?, ?)", (token_hash, drawn.subject, drawn.dt, time)
             )
 
     def invited(self, token_hash: bytes) -> Drawn:
         """Say to whom a token was given. Raises ``CertificationRefused``."""
-        with self._connect() as connection:
+        with self._database.connect() as connection:
             row = connection.execute(
                 "SELECT subject, dt FROM invitation WHERE token_hash = ?", (token_hash,)
             ).fetchone()
@@ -147,12 +118,12 @@ class CertifierLog:
 
     def find(self, d: bytes, mpk: bytes, dt: int, subject: str) -> Issued | None:
         """Return what was signed for the same four, or None; refuse what rules 5 and 6 forbid."""
-        with self._connect() as connection:
+        with self._database.connect() as connection:
             return _find(connection, d, mpk, dt, subject)
 
     def add(self, issued: Issued, *, nonce: bytes, request: bytes) -> Issued:
         """Write down a signature and spend its nonce, together; the first one for the same four stays."""
-        with self._transaction() as connection:
+        with self._database.transaction() as connection:
             found = _find(connection, issued.d, issued.mpk, issued.dt, issued.subject)
             if found is None:
                 connection.execute(
@@ -178,7 +149,7 @@ class CertifierLog:
 
     def counts(self) -> dict[str, int]:
         """Count certificates, subjects and nonces that no request used yet."""
-        with self._connect() as connection:
+        with self._database.connect() as connection:
             issued, subjects = connection.execute(
                 "SELECT COUNT(*), COUNT(DISTINCT subject) FROM issued"
             ).fetchone()

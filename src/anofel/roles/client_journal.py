@@ -3,14 +3,10 @@
 One SQLite file that only its owner can read. It holds no tag, nullifier or key of a posting.
 """
 
-import os
-import sqlite3
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from anofel.errors import InvalidInput
+from anofel.roles.private_database import PrivateDatabase
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS turn (
@@ -51,27 +47,11 @@ class Journal:
 
     def __init__(self, path: Path) -> None:
         """Open or make the file. Raises ``InvalidInput``."""
-        self._path = path
-        try:
-            if not path.exists():
-                os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
-            with self._connect() as connection:
-                connection.executescript(_SCHEMA)
-        except (OSError, sqlite3.DatabaseError) as error:
-            raise InvalidInput(f"The journal '{path}' cannot be used: {error}.") from None
-
-    @contextmanager
-    def _connect(self) -> Iterator[sqlite3.Connection]:
-        connection = sqlite3.connect(self._path, timeout=30, isolation_level=None)
-        try:
-            connection.execute("PRAGMA synchronous = FULL")
-            yield connection
-        finally:
-            connection.close()
+        self._database = PrivateDatabase(path, _SCHEMA)
 
     def first_iteration(self, epoch: int, bundle: int, drawn: int) -> int:
         """Return the iteration of the first post in a bundle; ``drawn`` is kept if none was before."""
-        with self._connect() as connection:
+        with self._database.connect() as connection:
             connection.execute("INSERT OR IGNORE INTO first_post VALUES (?, ?, ?)", (epoch, bundle, drawn))
             row = connection.execute(
                 "SELECT iteration FROM first_post WHERE epoch = ? AND bundle = ?", (epoch, bundle)
@@ -80,7 +60,7 @@ class Journal:
 
     def begin(self, turn: Turn) -> Turn:
         """Keep what was drawn for an iteration; the first one stays."""
-        with self._connect() as connection:
+        with self._database.connect() as connection:
             connection.execute(
                 "INSERT OR IGNORE INTO turn (bundle, iteration, task, cover, post_at, skipped, reason)"
                 " VALUES (?, ?, ?, ?, ?, ?, ?)",
@@ -100,7 +80,7 @@ class Journal:
 
     def find(self, bundle: int, iteration: int) -> Turn | None:
         """Return an iteration's turn."""
-        with self._connect() as connection:
+        with self._database.connect() as connection:
             row = connection.execute(
                 f"SELECT {_COLUMNS} FROM turn WHERE bundle = ? AND iteration = ?",  # noqa: S608
                 (bundle, iteration),
@@ -124,7 +104,7 @@ class Journal:
         self._update(turn, "outcome = ?", outcome)
 
     def _update(self, turn: Turn, what: str, *values: object) -> None:
-        with self._connect() as connection:
+        with self._database.connect() as connection:
             connection.execute(
                 f"UPDATE turn SET {what} WHERE bundle = ? AND iteration = ?",  # noqa: S608
                 (*values, turn.bundle, turn.iteration),
@@ -136,19 +116,19 @@ class Journal:
 
     def turns(self) -> list[Turn]:
         """Return all turns in order."""
-        with self._connect() as connection:
+        with self._database.connect() as connection:
             rows = connection.execute(f"SELECT {_COLUMNS} FROM turn ORDER BY rowid").fetchall()  # noqa: S608
         return [_turn(row) for row in rows]
 
     @property
     def has_left(self) -> bool:
         """Whether the client has left."""
-        with self._connect() as connection:
+        with self._database.connect() as connection:
             return connection.execute("SELECT 1 FROM departure").fetchone() is not None
 
     def leave(self) -> None:
         """The client takes part no longer."""
-        with self._connect() as connection:
+        with self._database.connect() as connection:
             connection.execute("INSERT INTO departure VALUES (unixepoch())")
 
 
