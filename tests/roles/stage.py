@@ -30,16 +30,17 @@ class Stage:
         self.world, self.node, self.keys, self.directory = world, node, keys, directory
         self.number = 0
         self.outcomes: dict[int, list[tuple[Progress, int | None]]] = {}
+        self.models: dict[int, list[bytes]] = {}
         self.shapes: dict[int, set[object]] = {}
         """The sizes of everything in the submissions of an iteration."""
 
-    def client(self, **settings: object) -> tuple[Path, KeyFile]:
+    def client(self, board: str = "", **settings: object) -> tuple[Path, KeyFile]:
         """A new client with a certificate of the test's certifier."""
         self.number += 1
         made = make_client(
             self.directory / f"client-{self.number}",
             self.keys,
-            board=self.node.url,
+            board=board or self.node.url,
             genesis=self.world.genesis.hash,
             seed=self.number,
             **{"task": "study 0", **settings},  # type: ignore[arg-type]
@@ -81,6 +82,7 @@ class Stage:
                 world.recover(owner)
         current = world.bundle().current
         self.outcomes[current.number] = [(p.progress, p.count) for p in current.positions]
+        self.models[current.number] = [self.state.tasks[name].model for name in world.bundle().tasks]
         self.shapes[current.number] = {
             (
                 tuple(p.length for p in post.payloads),

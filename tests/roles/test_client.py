@@ -20,6 +20,7 @@ from anofel.roles.client import Client
 from anofel.roles.client_journal import Turn
 from anofel.testing_ca import write_role
 from tests.roles.people import TYPE, write_policy, write_table
+from tests.roles.recorder import Recorder, recording
 from tests.roles.stage import Stage, playing, staged
 
 
@@ -29,9 +30,9 @@ def stage(keys: KeyDirectory, tmp_path_factory: pytest.TempPathFactory) -> Itera
         yield made
 
 
-def trained_in(clients: list[Client], iteration: int) -> int:
-    """How many of the clients posted an update in an iteration, by their own journals."""
-    turns = [turn for client in clients for turn in client.journal.turns()]
+def trained_in(clients: list[Client], iteration: int, task: str) -> int:
+    """How many of the clients posted an update of a task in an iteration, by their own journals."""
+    turns = [turn for client in clients if client.settings.task == task for turn in client.journal.turns()]
     return sum(turn.accepted and not turn.cover for turn in turns if turn.iteration == iteration)
 
 
@@ -42,35 +43,62 @@ def charges(client: Client) -> list[tuple[int, bool]]:
 
 def test_clients_take_part_and_count_as_they_say(stage: Stage) -> None:
     with ExitStack() as stack:
-        a, b = (stack.enter_context(playing(stage.client(), once=True)) for _ in range(2))
-        c = stack.enter_context(playing(stage.client(), once=True, cover=True))
+        seen = [stack.enter_context(recording(stage.node.url)) for _ in range(3)]
+        a = stack.enter_context(playing(stage.client(seen[0].url), once=True))
+        b = stack.enter_context(playing(stage.client(), once=True))
+        c = stack.enter_context(playing(stage.client(seen[1].url), once=True, cover=True))
+        d = stack.enter_context(playing(stage.client(seen[2].url, task="study 1"), once=True))
         poor = stack.enter_context(playing(stage.client(max_epsilon="0.0001"), once=True))
         newcomer = stack.enter_context(playing(stage.client()))
         newcomer.journal.first_iteration(0, 0, 1000)
-        for client in (a, b, c, poor, newcomer):
+        for client in (a, b, c, d, poor, newcomer):
             client.register(seconds=60)
             assert client.is_registered(client.state)
-        stage.run(a, b, c, poor)
-        stage.until_settled(a, b, c, poor)
+        stage.run(a, b, c, d, poor)
+        stage.until_settled(a, b, c, d, poor)
         newcomer.work()
-
-        for iteration, ((progress, count), _) in stage.outcomes.items():
-            trained = trained_in([a, b, c], iteration)
-            assert count == trained, "a cover post counts nowhere"
-            assert len(stage.shapes[iteration]) == 1, "what is trained does not show in any size"
-            assert progress is (Progress.SUMMED if trained >= 2 else Progress.TOO_FEW)
-        for client in (a, b, c):
-            (turn,) = [turn for turn in client.journal.turns() if turn.accepted]
-            assert turn.outcome == stage.outcomes[turn.iteration][0][0].value
-            if not client.cover:
-                assert charges(client)[-1] == (turn.iteration, turn.outcome == "summed")
-            assert not list((client.directory.path / "drafts").iterdir())
-            assert [sent.name for sent in client.directory.outbox] == ["registration/0/1"]
+        for iteration in stage.outcomes:
+            check_outcomes(stage, [a, b, c, d], iteration)
+        for client in (a, b, c, d):
+            check_settled(stage, client)
         assert charges(c) == []
         assert {turn.skipped for turn in poor.journal.turns()} - {"late"} == {"floor-not-met"}
         assert charges(poor) == []
         assert newcomer.journal.turns() == []
         assert newcomer.waits_for in ("the next iteration", "its first iteration, which is drawn at random")
+        check_requests(stage, seen, [a, c, d])
+
+
+def check_outcomes(stage: Stage, clients: list[Client], iteration: int) -> None:
+    """A sum counts the updates of its task and nothing else; sizes tell nothing."""
+    assert len(stage.shapes[iteration]) == 1, "what is trained does not show in any size"
+    for (progress, count), task in zip(stage.outcomes[iteration], ("study 0", "study 1"), strict=True):
+        trained = trained_in(clients, iteration, task)
+        assert count == trained, "a cover post counts nowhere"
+        assert progress is (Progress.SUMMED if trained >= 2 else Progress.TOO_FEW)
+
+
+def check_settled(stage: Stage, client: Client) -> None:
+    """The journal has the outcome, the ledger what was released, and nothing links the post to the client."""
+    (turn,) = [turn for turn in client.journal.turns() if turn.accepted]
+    position = stage.state.tasks[turn.task].position
+    assert turn.outcome == stage.outcomes[turn.iteration][position][0].value
+    if not client.cover:
+        assert charges(client)[-1] == (turn.iteration, turn.outcome == "summed")
+    assert not list((client.directory.path / "drafts").iterdir())
+    assert [sent.name for sent in client.directory.outbox] == ["registration/0/1"]
+
+
+def check_requests(stage: Stage, seen: list[Recorder], clients: list[Client]) -> None:
+    """Two tasks and a cover post: the node sees the same requests, byte by byte except bodies."""
+    assert set(seen[0].heads) == set(seen[1].heads) == set(seen[2].heads)
+    kinds = [dict.fromkeys(head for head in recorder.heads if head[0] != "GET") for recorder in seen]
+    assert list(kinds[0]) == list(kinds[1]) == list(kinds[2])
+    assert [method for method, _, _ in kinds[0]] == ["POST", "PUT", "POST"]  # register; upload, submit
+    for recorder, client in zip(seen, clients, strict=True):
+        (turn,) = [turn for turn in client.journal.turns() if turn.accepted]
+        fetched = {path for method, path in recorder.paths if method == "GET"}
+        assert {f"/v1/blobs/{model.hex()}" for model in stage.models[turn.iteration]} <= fetched
 
 
 class Killed(BaseException):
