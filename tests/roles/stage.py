@@ -15,6 +15,7 @@ from anofel.roles.certificate_files import CertificateDocument
 from anofel.roles.client import Client
 from anofel.roles.client_files import ClientSettings, accept_certificate, load_data, master_secret
 from anofel.roles.directory import RoleDirectory
+from anofel.roles.role import Say
 from tests.board.world import a_task
 from tests.node.support import NodeProcess, running
 from tests.roles.people import TYPE, make_client, open_client
@@ -162,10 +163,10 @@ def staged(keys: KeyDirectory, directory: Path) -> Iterator[Stage]:
 
 
 @contextmanager
-def playing(made: tuple[Path, KeyFile], **options: bool) -> Iterator[Client]:
+def playing(made: tuple[Path, KeyFile], say: Say = lambda _text: None, **options: bool) -> Iterator[Client]:
     with open_client(*made) as directory:
         board = directory.connect()
         try:
-            yield Client(directory, board, **options)  # type: ignore[arg-type]
+            yield Client(directory, board, say, **options)  # type: ignore[arg-type]
         finally:
             board.close()

@@ -16,6 +16,7 @@ from anofel.certificates import Purpose
 from anofel.keys import KeyDirectory
 from anofel.keystore import KeyFile
 from anofel.messages import Posting
+from anofel.primitives import Scope
 from anofel.roles.client import Client
 from anofel.roles.client_journal import Turn
 from anofel.testing_ca import write_role
@@ -44,7 +45,8 @@ def charges(client: Client) -> list[tuple[int, bool]]:
 def test_clients_take_part_and_count_as_they_say(stage: Stage) -> None:
     with ExitStack() as stack:
         seen = [stack.enter_context(recording(stage.node.url)) for _ in range(3)]
-        a = stack.enter_context(playing(stage.client(seen[0].url), once=True))
+        said: list[str] = []
+        a = stack.enter_context(playing(stage.client(seen[0].url), said.append, once=True))
         b = stack.enter_context(playing(stage.client(), once=True))
         c = stack.enter_context(playing(stage.client(seen[1].url), once=True, cover=True))
         d = stack.enter_context(playing(stage.client(seen[2].url, task="study 1"), once=True))
@@ -67,6 +69,7 @@ def test_clients_take_part_and_count_as_they_say(stage: Stage) -> None:
         assert newcomer.journal.turns() == []
         assert newcomer.waits_for in ("the next iteration", "its first iteration, which is drawn at random")
         check_requests(stage, seen, [a, c, d])
+        check_words(said, a)
 
 
 def check_outcomes(stage: Stage, clients: list[Client], iteration: int) -> None:
@@ -99,6 +102,18 @@ def check_requests(stage: Stage, seen: list[Recorder], clients: list[Client]) ->
         (turn,) = [turn for turn in client.journal.turns() if turn.accepted]
         fetched = {path for method, path in recorder.paths if method == "GET"}
         assert {f"/v1/blobs/{model.hex()}" for model in stage.models[turn.iteration]} <= fetched
+
+
+def check_words(said: list[str], client: Client) -> None:
+    """What a client says tells neither when it posts nor what."""
+    text = " ".join([*said, json.dumps(client.status())])
+    for turn in client.journal.turns():
+        nullifier = client.credential.msk.iteration_nullifier(
+            client.credential.d, Scope(client.board.genesis.hash, turn.bundle, turn.iteration)
+        )
+        assert nullifier.to_bytes().hex() not in text
+    assert "post" not in " ".join(said)
+    assert any("the end of iteration" in words for words in said)
 
 
 class Killed(BaseException):

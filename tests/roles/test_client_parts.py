@@ -162,6 +162,7 @@ def test_what_was_drawn_stays_drawn(tmp_path: Path) -> None:
     assert [turn.skipped for turn in journal.unfinished()] == ["late"]
     again.finish(turn, "summed")
     assert journal.unfinished() == []
+    assert journal.turns()[0].post_at == 0  # nothing tells any more when the client posted
 
 
 # Leaving

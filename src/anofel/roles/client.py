@@ -236,7 +236,7 @@ class Client(Role):
         if turn.skipped:
             return f"the end of iteration {turn.iteration}, which it skips ({turn.skipped})"
         if turn.accepted:
-            return f"the end of iteration {turn.iteration}, in which it posted"
+            return _end_of(turn)
         name = _submission(turn)
         if self.directory.outbox.find(name) is not None:
             return self._post(turn, name, None)
@@ -260,8 +260,7 @@ class Client(Role):
         except AnofelError as error:
             return self._skip(turn, error.code, str(error))
         self.drafts.keep(sealed)
-        self.say(f"Made the post of iteration {turn.iteration}.")
-        return f"block {turn.post_at}, to post in iteration {turn.iteration}"
+        return _end_of(turn)
 
     def _post_in_time(self, turn: Turn, name: str, draft: SealedSubmission, bundle: Bundle) -> str:
         height = self.state.height
@@ -273,7 +272,7 @@ class Client(Role):
             turn = replace(turn, post_at=draw_height(rest))
             self.journal.move(turn, turn.post_at)
         if height < turn.post_at:
-            return f"block {turn.post_at}, to post in iteration {turn.iteration}"
+            return _end_of(turn)
         time.sleep(self.board.genesis.interval_ms / 1000 * secrets.randbelow(1000) / 1000)
         return self._post(turn, name, draft)
 
@@ -281,7 +280,7 @@ class Client(Role):
         sent = self.directory.outbox.send(self.board, name, lambda: self._sign(draft))
         if sent.answer is not None and sent.answer.refused:
             return self._skip(turn, sent.answer.refused, sent.answer.detail)
-        return f"its post of iteration {turn.iteration} on the board"
+        return _end_of(turn)
 
     def _sign(self, draft: SealedSubmission | None) -> Posting:
         """Store the payloads and sign; the outbox keeps the bytes before they are sent."""
@@ -371,3 +370,8 @@ class Client(Role):
 
 def _submission(turn: Turn) -> str:
     return f"submission/{turn.bundle}/{turn.iteration}"
+
+
+def _end_of(turn: Turn) -> str:
+    """What is waited for from the opening on: nothing that is said tells when the client posts."""
+    return f"the end of iteration {turn.iteration}"

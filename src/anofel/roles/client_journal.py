@@ -100,8 +100,8 @@ class Journal:
         self._update(turn, "accepted = 1")
 
     def finish(self, turn: Turn, outcome: str) -> None:
-        """The iteration is over."""
-        self._update(turn, "outcome = ?", outcome)
+        """The iteration is over; when the client posted is forgotten."""
+        self._update(turn, "outcome = ?, post_at = 0", outcome)
 
     def _update(self, turn: Turn, what: str, *values: object) -> None:
         with self._database.connect() as connection:
