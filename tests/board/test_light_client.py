@@ -262,3 +262,22 @@ def test_polls_are_jittered_around_the_interval(keys: KeyDirectory, tmp_path: Pa
         assert max(drawn) <= 1.2
         assert len(set(drawn)) > 20
         client.close()
+
+
+def test_a_block_that_was_half_taken_is_taken_again(keys: KeyDirectory, tmp_path: Path) -> None:
+    """A blob could not be fetched while a block was verified; nothing of the block stays behind."""
+    histories = Histories(keys)
+    with serving(histories) as url:
+        client = LightClient(tmp_path / "view", transport(url), genesis_hash=histories.genesis.hash)
+        honest = client.chain.offer_many
+
+        def unreachable(_offered: object) -> list[object]:
+            raise PeerUnreachable("The blob cannot be fetched.")
+
+        client.chain.offer_many = unreachable  # type: ignore[method-assign,assignment]
+        with pytest.raises(PeerUnreachable):
+            client.sync()
+        assert client.state.height == 0
+        assert client.chain.offer_many != honest  # a chain made again from what is stored
+        assert client.sync() == 4
+        client.close()

@@ -1,0 +1,168 @@
+"""A committee of three and an owner, each a process of its own, train a task over a real node."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from anofel.board.rules.common import find_position
+from anofel.board.state import Position, Progress
+from anofel.keys import KeyDirectory
+from anofel.learning.build import rule_of
+from anofel.learning.integer_model import IntegerModel
+from anofel.messages import Aggregate, CountShare, Exclusion
+from anofel.phase3_access.homomorphic_sum import CollectedSum, Collector, post_aggregate
+from anofel.roles.aggregator import Aggregator, Duty
+from anofel.roles.owner import initial_model
+from tests.board.world import a_vector
+from tests.roles.support import Deployment, deployed, write_task
+
+MEMBERS = ("member-a", "member-b", "member-c")
+
+
+def establish(world: Deployment) -> str:
+    """Key generation by three processes; one is killed in the middle and started again."""
+    subjects = [world.init("aggregator", name) for name in MEMBERS]
+    options = ["--name", "first", "--threshold", "2", "--json"]
+    for subject in subjects:
+        options += ["--member", subject]
+    running = [world.start("aggregator", "keygen", name, *options) for name in MEMBERS]
+    world.wait(lambda state: any(run.posted.get(0) for run in state.runs.values()), "a first message")
+    running[0].kill()
+    running[0] = world.start("aggregator", "keygen", MEMBERS[0], *options)
+    made = {process.finish()["committee"] for process in running}
+    assert len(made) == 1
+    return made.pop()
+
+
+class Liar(Aggregator):
+    """States a sum without the first submission, and then a share that it did not compute."""
+
+    def _send_aggregate(self, duty: Duty) -> None:
+        def make() -> Aggregate:
+            scheme, key = self._committee_key(duty)
+            victim = min(duty.iteration.submissions)
+            collector = Collector(self.state, duty.bundle, duty.task, scheme, key)
+            collector._taken.add(victim)
+            collector.take(self.state, duty.bundle, duty.task, self.board.attachments.read)
+            lie = CollectedSum(collector.finish().total, (Exclusion(nullifier=victim, reason=1),))
+            blob = self.board.upload(lie.total.to_bytes())
+            return post_aggregate(duty.task.task_id, duty.bundle, duty.member, lie, blob)
+
+        self.send(f"aggregate/{duty.name}", make)
+
+    def _agrees(self, duty: Duty) -> bool:
+        return True
+
+    def _send_count_share(self, duty: Duty) -> None:
+        honest = super()._send_count_share
+
+        def spoil(name: str, make):  # type: ignore[no-untyped-def]
+            def made() -> CountShare:
+                share: CountShare = make()
+                flipped = bytes([share.share[-1] ^ 1])
+                return CountShare(
+                    task=share.task,
+                    iteration=share.iteration,
+                    member=share.member,
+                    agreed=share.agreed,
+                    share=share.share[:-1] + flipped,
+                )
+
+            return Aggregator.send(self, name, made)
+
+        self.send, before = spoil, self.send  # type: ignore[method-assign]
+        try:
+            honest(duty)
+        finally:
+            self.send = before  # type: ignore[method-assign]
+
+
+@pytest.fixture
+def world(keys: KeyDirectory, tmp_path: Path):  # type: ignore[no-untyped-def]
+    with deployed(tmp_path, keys) as made:
+        yield made
+
+
+def test_a_task_is_trained_to_its_end_whatever_happens_to_one_aggregator(world: Deployment) -> None:
+    committee = establish(world)
+    world.offer_certifier_key()
+    world.register(3)
+    task = write_task(world.path / "task.toml")
+    world.init("owner", "owner")
+    announced = world.run(
+        "owner", "announce", "owner", str(world.path / "task.toml"), "--committee", committee,
+        "--early-end", "--json",
+    )  # fmt: skip
+    task_id = bytes.fromhex(announced["task"])
+    a, b, c = (world.start("aggregator", "run", name) for name in MEMBERS)
+    owner = world.start("owner", "run", "owner", "--end-after", "3", "--json")
+    expected, rule = initial_model(task), rule_of(task)
+
+    def post(iteration: int, num_real: int = 3) -> None:
+        """Three clients post; what the plain computation makes of it is the expected model."""
+        nonlocal expected
+        bundle = world.wait_open(task_id, iteration)
+        assert world.view.state.tasks[task_id].model == expected.digest()
+        updates = [a_vector(task, 10 * iteration + place) for place in range(num_real)]
+        padded = [*updates, None, None, None][:3]
+        for client, update in zip(world.clients, padded, strict=True):
+            world.submit(bundle, client, update)
+        if num_real >= 2:
+            expected = rule.apply(expected, np.sum(updates, axis=0, dtype=np.int64), num_real)
+
+    def position(role: Aggregator) -> Position:
+        """Where iteration 4 stands in the view of a role of this process."""
+        found = find_position(role.state, role.state.tasks[task_id])
+        assert found is not None
+        return found[2] if found[1].number == 4 else Position(task_id)
+
+    # 1. An aggregator is killed in the middle and started again.
+    post(1)
+    a.kill()
+    a = world.start("aggregator", "run", MEMBERS[0])
+    first = world.wait_outcome(task_id, 1)
+    assert (first.progress, first.count) == (Progress.SUMMED, 3)
+
+    # 2. Too few clients: nothing is decrypted, and the same model opens the next iteration.
+    post(2, num_real=1)
+    assert world.wait_outcome(task_id, 2).progress is Progress.TOO_FEW
+
+    # 3. One of three is dead.
+    c.kill()
+    post(3)
+    third = world.wait_outcome(task_id, 3)
+    assert third.progress is Progress.SUMMED
+    assert len(third.count_shares) == 2
+
+    # 4. One of three lies; it is named, and the iteration completes.
+    assert b.stop() == 0
+    with world.playing(Aggregator, MEMBERS[1]) as honest, world.playing(Liar, MEMBERS[2]) as liar:
+        post(4)
+        lied = f"aggregate/{task_id.hex()}/4"
+        world.work(liar, lambda: liar.directory.outbox.find(lied) is not None, "a wrong aggregate")
+        world.work(honest, lambda: position(honest).agreed is not None, "an agreement")
+        world.work(liar, lambda: bool(liar.directory.outbox.refused()), "a refusal")
+        world.work(honest, lambda: position(honest).progress.is_outcome, "the sum")
+        answer = liar.directory.outbox.refused()[0].answer
+        assert answer is not None
+        assert answer.refused == "bad-count-share"
+        assert world.wait_outcome(task_id, 4).progress is Progress.SUMMED
+        members = world.view.state.committees[bytes.fromhex(committee)].current.members
+        culprit = members.index(liar.identity.subject) + 1
+        assert [(entry["iteration"], entry["member"]) for entry in honest.culprits] == [(4, culprit)]
+
+    # Three releases: the task ends, and the owner with it.
+    result = owner.finish()
+    outcomes = [(entry["iteration"], entry["outcome"], entry["count"]) for entry in result["iterations"]]
+    assert outcomes == [(1, "summed", 3), (2, "too-few", 1), (3, "summed", 3), (4, "summed", 3)]
+    assert [entry["releases"] for entry in result["epsilon"]] == [1, 2, 3]
+    assert result["iterations"][3]["model"] == expected.digest().hex()
+    final = world.path / "owner" / "models" / f"{expected.digest().hex()}.model"
+    assert IntegerModel.from_bytes(final.read_bytes()).to_bytes() == expected.to_bytes()
+    assert "the model stays" in (world.path / "owner.log").read_text()
+
+    assert result["iterations"][3]["culprits"] == [culprit]
+    named = world.status("aggregator", MEMBERS[0])["culprits"]
+    assert [(entry["iteration"], entry["member"]) for entry in named] == [(4, culprit)]
+    assert a.stop() == 0
