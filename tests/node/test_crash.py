@@ -171,9 +171,9 @@ def crash_at_random(board: BoardOfTest, keys: KeyDirectory, rounds: int, seed: i
 
 
 def test_killed_at_random_moments(tmp_path: Path, keys: KeyDirectory) -> None:
-    crash_at_random(make_board(tmp_path / "node", keys), keys, rounds=4, seed=time.time_ns())
+    crash_at_random(make_board(tmp_path / "node", keys), keys, rounds=3, seed=time.time_ns())
 
 
 @pytest.mark.slow
 def test_killed_at_many_random_moments(tmp_path: Path, keys: KeyDirectory) -> None:
-    crash_at_random(make_board(tmp_path / "node", keys), keys, rounds=40, seed=time.time_ns())
+    crash_at_random(make_board(tmp_path / "node", keys), keys, rounds=30, seed=time.time_ns())

@@ -17,6 +17,7 @@ from anofel.board.state import (
     State,
     TaskState,
 )
+from anofel.primitives import Commitment
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +55,7 @@ def counts_due(state: State) -> list[tuple[Bundle, Position]]:
     return [
         (bundle, position)
         for bundle, position in _closed_positions(state)
-        if position.progress is Progress.AGGREGATED
-        and len(position.count_shares) >= _threshold(state, position)
+        if position.progress is Progress.AGGREGATED and len(position.count_shares) >= position.threshold
     ]
 
 
@@ -64,12 +64,14 @@ def sums_due(state: State) -> list[tuple[Bundle, Position]]:
     return [
         (bundle, position)
         for bundle, position in _closed_positions(state)
-        if position.progress is Progress.COUNTED and len(position.sum_shares) >= _threshold(state, position)
+        if position.progress is Progress.COUNTED and len(position.sum_shares) >= position.threshold
     ]
 
 
 def end_block(state: State, results: Results) -> None:
     """Move everything that moves at the end of a block."""
+    state.clients.append([Commitment.from_bytes(commitment) for commitment in state.newcomers])
+    state.newcomers.clear()
     for bundle in state.bundles.values():
         if bundle.phase is Phase.OPEN:
             _close_if_due(state, bundle)
@@ -93,10 +95,6 @@ def _closed_positions(state: State) -> list[tuple[Bundle, Position]]:
     ]
 
 
-def _threshold(state: State, position: Position) -> int:
-    return state.committee_of(state.tasks[position.task_id]).current.threshold
-
-
 # Open → Closed
 
 
@@ -115,6 +113,7 @@ def _close_if_due(state: State, bundle: Bundle) -> None:
     for position in current.positions:
         if position.progress is Progress.COLLECTING:
             position.progress = Progress.CLOSED
+            position.shares = state.committee_of(state.tasks[position.task_id]).current
             if not current.submissions:
                 position.progress, position.count = Progress.TOO_FEW, 0
     _finish_if_over(state, bundle)
@@ -136,7 +135,7 @@ def _move(state: State, bundle: Bundle, current: Iteration, index: int, results:
     position, where = current.positions[index], (bundle.number, index)
     task = state.tasks[position.task_id]
     if position.progress is Progress.CLOSED:
-        position.agreed = _agreement(position, _threshold(state, position))
+        position.agreed = _agreement(position, position.threshold)
         if position.agreed is not None:
             position.progress = Progress.AGGREGATED
         elif state.height >= current.aggregate_by:

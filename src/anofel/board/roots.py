@@ -85,6 +85,7 @@ def _position(position: Position) -> Iterator[Part]:
     yield from (position.task_id, position.progress.value, position.count, position.total)
     yield agreed.set_digest if agreed else None
     yield agreed.sum_digest if agreed else None
+    yield position.shares.shares_id if position.shares else None
     yield position.history
 
 

@@ -132,7 +132,7 @@ class ShareDesk:
     def opened_vector(self, state: State, bundle: Bundle, position: Position) -> Int64Vector | None:
         """Return the sum itself, or None if it cannot be decoded."""
         task = state.tasks[position.task_id]
-        scheme, key = self.key_of(addressee_of(state, task).committee)
+        scheme, key = self.key_of(addressee_of(state, task, position).committee)
         permit, total = self.permit(state, bundle, position), self.total(state, bundle, position)
         claims = self.sum_share_claims(state, bundle, position)
         shares = [self.check_sum_share(claim) for claim in claims[: key.shape.threshold]]
@@ -149,16 +149,17 @@ class ShareDesk:
         """Return the encrypted sum that a position agreed on."""
         task = state.tasks[position.task_id]
         agreed = agreed_set(state, bundle, task)
-        return self._total(addressee_of(state, task), agreed.iteration, agreed.sum_digest)
+        return self._total(addressee_of(state, task, position), agreed.iteration, agreed.sum_digest)
 
     def sum_share_claims(self, state: State, bundle: Bundle, position: Position) -> list[SumShareClaim]:
         """Return the claims of a position's sum shares, in board order."""
         task = state.tasks[position.task_id]
         assert bundle.current is not None
-        addressee, agreed = addressee_of(state, task), agreed_set(state, bundle, task)
+        addressee, agreed = addressee_of(state, task, position), agreed_set(state, bundle, task)
         bits = counted_bits(bundle.current, task.position)
-        threshold = state.committee_of(task).current.threshold
-        opening = tuple((share.member, share.content) for share in position.count_shares[:threshold])
+        opening = tuple(
+            (share.member, share.content) for share in position.count_shares[: position.threshold]
+        )
         return [
             SumShareClaim(addressee, agreed, bits, opening, share.member, share.content, "")
             for share in position.sum_shares
@@ -166,10 +167,10 @@ class ShareDesk:
 
     def _count_of(self, state: State, bundle: Bundle, task: TaskState, position: Position) -> DecryptedCount:
         assert bundle.current is not None
-        threshold = state.committee_of(task).current.threshold
-        first = [(share.member, share.content) for share in position.count_shares[:threshold]]
+        first = [(share.member, share.content) for share in position.count_shares[: position.threshold]]
         bits = counted_bits(bundle.current, task.position)
-        return self._count(addressee_of(state, task), agreed_set(state, bundle, task), bits, first)
+        agreed = agreed_set(state, bundle, task)
+        return self._count(addressee_of(state, task, position), agreed, bits, first)
 
     def _count(
         self,

@@ -196,6 +196,8 @@ class Position:
 
     task_id: bytes
     progress: Progress = Progress.COLLECTING
+    shares: CommitteeShares | None = None
+    """The committee's shares when the iteration closed; a later handover does not change them."""
     aggregates: dict[int, Agreement] = field(default_factory=dict)
     agreed: Agreement | None = None
     count_shares: list[Share] = field(default_factory=list)
@@ -205,6 +207,12 @@ class Position:
     total: bytes | None = None
     """SHA-256 over the decoded sum."""
     history: bytes = NO_HISTORY
+
+    @property
+    def threshold(self) -> int:
+        """How many members decrypt this position, once the iteration is closed."""
+        assert self.shares is not None
+        return self.shares.threshold
 
 
 @dataclass(slots=True)
@@ -264,6 +272,8 @@ class State:
     certifier_roots: list[bytes] = field(default_factory=list)
     """The window of roots that registrations may use, newest last."""
     client_trees: dict[int, ClientTree] = field(default_factory=lambda: {0: ClientTree()})
+    newcomers: list[bytes] = field(default_factory=list)
+    """Commitments of the block that is being filled; the tree takes them together, which is cheaper."""
     registered: set[bytes] = field(default_factory=set)
     """Registration nullifiers of the current epoch."""
     nullifiers: MerkleLog = field(default_factory=MerkleLog)

@@ -99,10 +99,11 @@ def limits_of(task: TaskState) -> TaskLimits:
     )
 
 
-def addressee_of(state: State, task: TaskState) -> Addressee:
-    """Return the committee of a task as claims name it."""
+def addressee_of(state: State, task: TaskState, position: Position | None = None) -> Addressee:
+    """Return the committee of a task as claims name it; for a position, with the shares that open it."""
     committee = state.committee_of(task)
-    reference = CommitteeRef(committee.key_id, committee.scheme, committee.current.shares_id)
+    shares = position.shares if position is not None and position.shares is not None else committee.current
+    reference = CommitteeRef(committee.key_id, committee.scheme, shares.shares_id)
     return Addressee(reference, task.task_id, limits_of(task), task.task.types)
 
 

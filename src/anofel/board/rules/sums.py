@@ -110,7 +110,7 @@ def check_aggregate(state: State, body: Aggregate, author: Author) -> Claim:
     require(right, SET, culprit=name)
     check_blob(state, body.sum, state.genesis.limits.max_model_bytes)
     claim = SumClaim(
-        addressee=addressee_of(state, task),
+        addressee=addressee_of(state, task, position),
         iteration=iteration_context(state, bundle, task),
         sum_digest=body.sum.sha256,
         set_digest=body.set_digest,
@@ -140,7 +140,7 @@ def check_count_share(state: State, body: CountShare, author: Author) -> Claim:
     agreed = agreed_set(state, bundle, task)
     require(body.agreed == agreed.digest, COUNT_AGREED, culprit=name)
     require(body.member not in {share.member for share in position.count_shares}, COUNT_ONCE, culprit=name)
-    addressee = addressee_of(state, task)
+    addressee = addressee_of(state, task, position)
     claim = CountShareClaim(
         addressee=addressee,
         agreed=agreed,
@@ -170,13 +170,14 @@ def check_sum_share(state: State, body: SumShare, author: Author) -> Claim:
     require(body.agreed == agreed.digest, SUM_AGREED, culprit=name)
     require(body.member not in {share.member for share in position.sum_shares}, SUM_ONCE, culprit=name)
     check_blob(state, body.share, state.genesis.limits.max_model_bytes)
-    addressee = addressee_of(state, task)
-    threshold = state.committee_of(task).current.threshold
+    addressee = addressee_of(state, task, position)
     claim = SumShareClaim(
         addressee=addressee,
         agreed=agreed,
         bits=counted_bits(iteration, task.position),
-        count_shares=tuple((share.member, share.content) for share in position.count_shares[:threshold]),
+        count_shares=tuple(
+            (share.member, share.content) for share in position.count_shares[: position.threshold]
+        ),
         member=body.member,
         share=body.share.sha256,
         author=name,

@@ -1,0 +1,200 @@
+"""Whatever bytes come, ``Chain.offer`` admits a valid posting or raises ``Rejected``; nothing else."""
+
+import random
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from anofel.board.rule import Rejected
+from anofel.certificates import Purpose, RoleKey
+from anofel.committee import schemes
+from anofel.messages import (
+    ChainAuthor,
+    EndIteration,
+    EndTask,
+    KeyAuthor,
+    Model,
+    Posting,
+    PrivacyLedger,
+    RevokeCertifier,
+)
+from anofel.messages.postings import _BODIES
+from anofel.phase2_training.announce_task import announce
+from anofel.primitives import CertifierSecret, MessageSecret
+from tests.board.prepared import (
+    Stages,
+    a_count_share,
+    a_key_posting,
+    a_round,
+    a_sum_share,
+    an_aggregate,
+    fork,
+    signed,
+    submit,
+    whole_run,
+)
+from tests.board.test_rules_setup import a_key
+from tests.board.world import World, a_task, a_vector
+
+Entry = tuple[World, Posting, Callable[[bytes], bytes]]
+"""A board, a posting that it would admit, and how its author signs."""
+
+
+@pytest.fixture(scope="module")
+def corpus(stages: Stages) -> list[Entry]:
+    """One valid posting of every kind."""
+    entries: list[Entry] = []
+
+    def add(world: World, role: RoleKey, body: object) -> None:
+        entries.append((world, signed(world, role, body), role.sign))  # type: ignore[arg-type]
+
+    fresh = stages("fresh")
+    certifier = fresh.authority.issue(Purpose.CERTIFIER, "Other")
+    add(fresh, certifier, a_key(fresh, certifier, CertifierSecret.generate()))
+    add(fresh, fresh.operator, RevokeCertifier(key=next(iter(fresh.board.state.certifiers)), new_epoch=True))
+    secret = MessageSecret.generate()
+    entries.append((fresh, fresh.registration(fresh.certify(), message_secret=secret), secret.sign))
+    members = fresh.make_members(3)
+    run = fresh.make_run(members, 2)
+    add(fresh, members[0].role, a_round(fresh, run, 0, 1))
+    finished = fork(fresh)
+    whole_run(finished, members, run)
+    key = schemes.by_name("lattice").read_key(stages.recording.committees[0].key)
+    add(finished, members[0].role, a_key_posting(finished, run, members[0], key).body)
+    established = stages("established")
+    owner, known = established.authority.issue(Purpose.OWNER, "Owner"), established.committees[0].key
+    assert known is not None
+    add(established, owner, announce(a_task(), key_id=known.key_id))
+    world = stages("waiting")
+    model = stages("open").owners[0].model
+    assert model is not None
+    blob = world.board.store(model.to_bytes())
+    add(world, world.owners[0].role, Model(task=world.owners[0].task_id, iteration=1, model=blob))
+    world = stages("open")
+    sealed = world.sealed(world.clients[0], 0, a_vector(world.owners[0].task, 0))
+    entries.append((world, submit(world, sealed), sealed.prepared.message_secret.sign))
+    add(world, world.owners[0].role, EndIteration(task=world.owners[0].task_id, iteration=1))
+    add(world, world.owners[0].role, EndTask(task=world.owners[0].task_id))
+    for stage, make in (("closed", an_aggregate), ("aggregated", a_count_share), ("counted", a_sum_share)):
+        world = stages(stage)
+        member = world.committees[0].members[0]
+        add(world, member.role, make(world, 0, member))
+    world = stages("summed")
+    entry = PrivacyLedger(task=world.owners[0].task_id, releases=1, zero_out=1, replace=2)
+    add(world, world.owners[0].role, entry)
+    assert {type(posting.body) for _, posting, _ in entries} == set(_BODIES.values())
+    for world, posting, _ in entries:
+        fork(world).board.post(posting)
+    return entries
+
+
+def mutate(data: bytes, chance: random.Random, others: list[bytes]) -> bytes:
+    """Change bytes in one of the ways in which attackers and broken disks do."""
+    if not data:
+        return chance.randbytes(chance.randrange(9))
+    made, start = bytearray(data), chance.randrange(len(data))
+    end = min(len(data), start + chance.choice((1, 1, 2, 4, 32, 64, 500)))
+    match chance.randrange(9):
+        case 0 | 1 | 2:
+            made[start] ^= 1 << chance.randrange(8)
+        case 3:
+            made[start:end] = bytes([chance.choice((0, 0xFF))]) * (end - start)
+        case 4:
+            del made[start:end]
+        case 5:
+            made[start:start] = chance.randbytes(end - start)
+        case 6:
+            del made[start:]
+        case 7:
+            other = chance.choice(others)
+            made[start:end] = other[start:end]
+        case _:
+            made[start:end] = chance.randbytes(end - start)
+    return bytes(made)
+
+
+def refuses(world: World, data: bytes) -> bool:
+    try:
+        world.board.chain.offer(data)
+    except Rejected:
+        return True
+    return False
+
+
+def offer_mutations(corpus: list[Entry], number: int, seed: int) -> None:
+    chance, everything = random.Random(seed), [posting.data for _, posting, _ in corpus]
+    for _ in range(number):
+        world, posting, _ = chance.choice(corpus)
+        data = posting.data
+        for _ in range(chance.choice((1, 1, 1, 2, 5))):
+            data = mutate(data, chance, everything)
+        if data not in everything:
+            assert refuses(world, data), f"Admitted, but not valid: {data.hex()}"
+
+
+def offer_signed_mutations(corpus: list[Entry], number: int, seed: int) -> None:
+    """The author signs what it changed, so that the checks behind the signature are reached."""
+    chance, contents = random.Random(seed), [posting.content for _, posting, _ in corpus]
+    boards = [fork(world) for world, _, _ in corpus]
+    for _ in range(number):
+        place = chance.randrange(len(corpus))
+        original, posting, sign = corpus[place]
+        author = posting.author
+        skip = 2 + (32 if isinstance(author, KeyAuthor) else 2 + sum(4 + len(c) for c in author.chain))
+        content = posting.content[:skip] + mutate(posting.content[skip:], chance, contents)
+        message = b"anofel/1/posting" + original.board.genesis_hash + content
+        if not refuses(boards[place], content + sign(message)):
+            # Well-formed, as an ε entry with other numbers: go on with a new copy.
+            boards[place] = fork(original)
+
+
+def offer_mutated_blobs(corpus: list[Entry], number: int, seed: int) -> None:
+    """Keys, models, sums and shares that storage holders keep as faithfully as good ones."""
+    chance = random.Random(seed)
+    fields = {"CommitteeKey": "key", "Model": "model", "Aggregate": "sum", "SumShare": "share"}
+    chosen = [entry for entry in corpus if type(entry[1].body).__name__ in fields]
+    for _ in range(number):
+        world, posting, sign = chance.choice(chosen)
+        world = fork(world)
+        name = fields[type(posting.body).__name__]
+        good = world.board.attachments.read(getattr(posting.body, name).sha256)
+        changed = mutate(good, chance, [bytes(len(good))])
+        if changed == good:
+            continue
+        blob = world.board.store(changed)
+        body = replace(posting.body, **{name: blob})
+        if name == "key":
+            body = replace(body, shares_id=blob.sha256)
+        assert isinstance(posting.author, ChainAuthor)
+        role = _Signer(posting.author.chain, sign)
+        refused = refuses(world, signed(world, role, body).data)  # type: ignore[arg-type]
+        assert refused or name in ("model", "sum"), "only numbers in a model or a sum can change unnoticed"
+
+
+class _Signer:
+    def __init__(self, chain: tuple[bytes, ...], sign: Callable[[bytes], bytes]) -> None:
+        self.chain, self.sign = chain, sign
+
+
+def offer_random_bytes(corpus: list[Entry], number: int, seed: int) -> None:
+    chance = random.Random(seed)
+    for _ in range(number):
+        world, _, _ = chance.choice(corpus)
+        head = bytes([1, chance.randrange(16)]) if chance.random() < 0.8 else b""
+        assert refuses(world, head + chance.randbytes(chance.choice((0, 1, 50, 400, 3000))))
+
+
+def test_a_short_run(corpus: list[Entry]) -> None:
+    offer_random_bytes(corpus, 1500, 1)
+    offer_mutations(corpus, 1500, 2)
+    offer_mutated_blobs(corpus, 150, 3)
+    offer_signed_mutations(corpus, 800, 4)
+
+
+@pytest.mark.slow
+def test_a_long_run(corpus: list[Entry]) -> None:
+    offer_random_bytes(corpus, 30_000, 11)
+    offer_mutations(corpus, 60_000, 12)
+    offer_mutated_blobs(corpus, 3_000, 13)
+    offer_signed_mutations(corpus, 20_000, 14)

@@ -1,0 +1,521 @@
+"""How iterations, tasks and bundles end: every outcome, at every deadline."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from anofel.board.chain import Chain
+from anofel.board.state import Phase, Progress, State
+from anofel.board.verification import Verifier
+from anofel.certificates import Purpose
+from anofel.committee.interface import ResharedKey, ResharingParty, RoundMessage
+from anofel.learning.build import rule_of
+from anofel.messages import EndIteration, EndTask, Handover, Posting, RevokeCertifier
+from anofel.phase1_setup.committee_keys import handover_run, post_key, post_round
+from anofel.phase2_training.announce_task import announce
+from tests.board.prepared import (
+    Stages,
+    a_count_share,
+    a_submission,
+    a_sum_share,
+    an_aggregate,
+    everybody,
+    fork,
+    install,
+    refused,
+    signed,
+    submit,
+    to_height,
+)
+from tests.board.world import Member, World, a_task, a_vector
+
+WORDS_AT_THE_END = 2048 * 32
+"""Of a payload of the lattice scheme: what binds its author; the encrypted words come before."""
+
+
+def progress(world: World) -> list[Progress]:
+    return [world.position(owner).progress for owner in world.owners]
+
+
+def follow(world: World) -> None:
+    """Whoever replays the blocks comes to the same headers."""
+    world.board.next_block()
+    verifier = Verifier(
+        world.genesis.hash,
+        world.keys.registration_verifier(threads=1),
+        world.keys.submission_verifier(threads=1),
+        world.board.attachments,
+    )
+    chain = Chain(State.at_genesis(world.genesis), verifier)
+    for block in world.board.blocks:
+        chain.follow(block)
+
+
+def phase3(world: World, owners: Sequence[int] = (0, 1)) -> None:
+    for step in (World.aggregate, World.count_share, World.sum_share):
+        live = [n for n in owners if not world.position(world.owners[n]).progress.is_outcome]
+        everybody(world, step, live)
+
+
+def next_iteration(world: World) -> None:
+    """The owners post what they must; the next iteration opens."""
+    for owner in world.owners:
+        task = world.task_state(owner)
+        if not task.ended:
+            if task.summed:
+                world.recover(owner)
+            world.post_model(owner)
+    world.board.next_block()
+
+
+# Counts
+
+
+def test_too_few_clients_open_no_sum(stages: Stages) -> None:
+    world = stages("open")
+    for client, target in enumerate((0, 1, None)):
+        world.board.post(a_submission(world, client, target))
+    world.blocks_until(Phase.CLOSED)
+    for step in (World.aggregate, World.count_share):
+        everybody(world, step)
+    assert progress(world) == [Progress.TOO_FEW] * 2
+    assert [world.position(owner).count for owner in world.owners] == [1, 1]
+    assert [world.task_state(owner).releases for owner in world.owners] == [0, 0]
+    next_iteration(world)
+    assert (world.bundle().phase, world.bundle().iterations) == (Phase.OPEN, 2)
+    follow(world)
+
+
+def test_no_submissions_are_too_few(stages: Stages) -> None:
+    world = stages("open")
+    world.blocks_until(Phase.WAITING)
+    assert progress(world) == [Progress.TOO_FEW] * 2
+    assert [world.position(owner).count for owner in world.owners] == [0, 0]
+    member = world.committees[0].members[0]
+    body = an_aggregate(stages("closed"), 0, member)
+    with refused(world, "aggregate-not-due"):
+        world.board.post_as(member.role, body)
+
+
+def test_enough_clients_for_one_task_are_not_enough_for_another(stages: Stages) -> None:
+    world = stages("open")
+    for client, target in enumerate((0, 0, 1)):
+        world.board.post(a_submission(world, client, target))
+    world.blocks_until(Phase.CLOSED)
+    phase3(world)
+    assert progress(world) == [Progress.SUMMED, Progress.TOO_FEW]
+
+
+# Payloads
+
+
+def forged(world: World, client: int, payload: bytes | None) -> Posting:
+    """A submission whose proofs are valid and whose first payload is chosen by the client."""
+    sealed = world.sealed(world.clients[client], 0, a_vector(world.owners[0].task, client))
+    own = sealed.payloads[0]
+    if payload is None:
+        payload = os.urandom(len(own) - WORDS_AT_THE_END) + own[-WORDS_AT_THE_END:]
+    assert len(payload) == len(own)
+    return submit(world, replace(sealed, payloads=(payload, sealed.payloads[1])))
+
+
+def test_garbage_makes_the_sum_undecodable_and_is_charged(stages: Stages) -> None:
+    world = stages("submitted")
+    world.board.post(forged(world, 5, None))
+    world.blocks_until(Phase.CLOSED)
+    phase3(world)
+    assert progress(world) == [Progress.UNDECODABLE, Progress.SUMMED]
+    first = world.task_state(world.owners[0])
+    assert (first.releases, first.summed, first.next_model) == (1, False, None)
+    owner, before = world.owners[0], world.owners[0].model
+    assert before is not None
+    other = rule_of(owner.task).apply(before, np.ones(before.layout.size, np.int64), 1)
+    with refused(world, "wrong-model"):
+        owner.model = other
+        world.post_model(owner)
+    owner.model = before
+    next_iteration(world)
+    assert world.bundle().iterations == 2
+    follow(world)
+
+
+def test_a_malformed_payload_is_excluded_by_all_alike(stages: Stages) -> None:
+    world = stages("submitted")
+    length = world.bundle().current.submissions  # type: ignore[union-attr]
+    size = next(iter(length.values())).payloads[0].length
+    posting = forged(world, 5, b"\xff" * size)
+    world.board.post(posting)
+    world.blocks_until(Phase.CLOSED)
+    phase3(world)
+    assert progress(world) == [Progress.SUMMED] * 2
+    position = world.position(world.owners[0])
+    assert position.agreed is not None
+    assert position.agreed.excluded == ((posting.body.nullifier, 1),)
+    assert position.count == 2, "the excluded one is not counted"
+    other = world.position(world.owners[1])
+    assert other.agreed is not None
+    assert other.agreed.excluded == (), "its payload for the other committee is good"
+    follow(world)
+
+
+# Aggregators
+
+
+def test_a_lying_aggregator_is_outvoted_and_can_be_named(stages: Stages) -> None:
+    world = stages("closed")
+    liar, *honest = world.committees[0].members
+    current = world.bundle().current
+    assert current is not None
+    victim = min(current.submissions)
+    world.board.post_as(liar.role, an_aggregate(world, 0, liar, leave_out=[victim]))
+    for member in honest:
+        world.aggregate(world.owners[0], world.committees[0], member)
+    everybody(world, World.aggregate, (1,))
+    position = world.position(world.owners[0])
+    assert position.progress is Progress.AGGREGATED
+    assert position.agreed is not None
+    assert position.agreed.excluded == ()
+    assert [m for m, stated in position.aggregates.items() if stated != position.agreed] == [liar.number]
+
+    bad = replace(a_count_share(world, 0, liar), share=a_count_share(world, 0, honest[0]).share)
+    with refused(world, "bad-count-share") as caught:
+        world.board.post_as(liar.role, bad)
+    assert "Aggregator 0 1" in caught.value.culprit
+    for member in honest:
+        world.count_share(world.owners[0], world.committees[0], member)
+    everybody(world, World.count_share, (1,))
+    for member in honest:
+        world.sum_share(world.owners[0], world.committees[0], member)
+    everybody(world, World.sum_share, (1,))
+    assert progress(world) == [Progress.SUMMED] * 2
+    follow(world)
+
+
+def test_members_who_disagree_agree_on_nothing(stages: Stages) -> None:
+    world = stages("closed")
+    current = world.bundle().current
+    assert current is not None
+    names = sorted(current.submissions)
+    for number, member in enumerate(world.committees[0].members):
+        world.board.post_as(member.role, an_aggregate(world, 0, member, leave_out=names[:number]))
+    to_height(world, current.aggregate_by + 1)
+    assert progress(world)[0] is Progress.FAILED
+
+
+@pytest.mark.parametrize(
+    ("stage", "deadline"), [("closed", "aggregate_by"), ("aggregated", "count_by"), ("counted", "sum_by")]
+)
+def test_what_is_missing_at_a_deadline_fails(stages: Stages, stage: str, deadline: str) -> None:
+    world = stages(stage)
+    before, current = progress(world), world.bundle().current
+    assert current is not None
+    height = getattr(current, deadline)
+    to_height(world, height)
+    assert progress(world) == before
+    member = world.committees[0].members[0]
+    make = {"closed": an_aggregate, "aggregated": a_count_share, "counted": a_sum_share}[stage]
+    posting = signed(world, member.role, make(world, 0, member))
+    world.board.post(posting)
+    world.board.next_block()
+    assert progress(world) == [Progress.FAILED] * 2, "one share of two is not enough"
+    assert world.bundle().phase is Phase.WAITING
+    assert [world.task_state(owner).releases for owner in world.owners] == [0, 0]
+    nullifiers = world.board.state.nullifiers.size
+    next_iteration(world)
+    assert world.bundle().phase is Phase.OPEN
+    assert world.board.state.nullifiers.size == nullifiers
+    with refused(world, {"closed": "aggregate", "aggregated": "count", "counted": "sum"}[stage] + "-not-due"):
+        world.board.post(posting)
+
+
+def test_shares_after_the_threshold_are_recorded_and_change_nothing(stages: Stages) -> None:
+    world = stages("counted")
+    late = world.committees[0].members[2]
+    count = world.position(world.owners[0]).count
+    world.count_share(world.owners[0], world.committees[0], late)
+    everybody(world, World.sum_share, (0,))
+    position = world.position(world.owners[0])
+    total = position.total
+    assert position.progress is Progress.SUMMED
+    world.sum_share(world.owners[0], world.committees[0], late)
+    world.board.next_block()
+    assert len(position.count_shares) == len(position.sum_shares) == 3
+    assert (position.count, position.total, position.progress) == (count, total, Progress.SUMMED)
+    assert world.task_state(world.owners[0]).releases == 1
+    follow(world)
+
+
+# Tasks
+
+
+def test_a_task_ends_with_its_releases(stages: Stages) -> None:
+    world = stages("counted")
+    for owner in world.owners:
+        task = world.task_state(owner)
+        task.task = replace(task.task, max_releases=1)
+    everybody(world, World.sum_share)
+    assert all(world.task_state(owner).ended for owner in world.owners)
+    assert world.bundle().phase is Phase.ENDED
+    assert [c.task for c in world.board.state.committees.values()] == [None, None]
+    with refused(world, "model-not-due"):
+        world.recover(world.owners[0])
+        world.post_model(world.owners[0])
+
+
+def test_an_ended_task_is_absent_and_the_others_go_on(stages: Stages) -> None:
+    world = stages("submitted")
+    first, second = world.owners
+    world.board.post_as(first.role, EndTask(task=first.task_id))
+    world.blocks_until(Phase.CLOSED)
+    phase3(world)
+    assert progress(world) == [Progress.SUMMED] * 2, "the iteration under way gets its outcome"
+    next_iteration(world)
+    assert world.bundle().phase is Phase.OPEN
+    assert progress(world) == [Progress.ABSENT, Progress.COLLECTING]
+    for client in (0, 1):
+        world.board.post(a_submission(world, client, 1))
+    world.blocks_until(Phase.CLOSED)
+    with refused(world, "aggregate-not-due"):
+        member = world.committees[0].members[0]
+        world.board.post_as(member.role, an_aggregate(world, 0, member))
+    phase3(world, (1,))
+    assert progress(world) == [Progress.ABSENT, Progress.SUMMED]
+    world.board.post_as(second.role, EndTask(task=second.task_id))
+    world.board.next_block()
+    assert world.bundle().phase is Phase.ENDED
+    key = world.committees[0].key
+    assert key is not None
+    role = world.authority.issue(Purpose.OWNER, "Next")
+    world.board.post_as(role, announce(a_task("next"), key_id=key.key_id))
+    follow(world)
+
+
+def test_a_task_whose_first_model_never_comes_has_ended(stages: Stages) -> None:
+    world = stages("waiting")
+    world.post_first_model(world.owners[0])
+    to_height(world, world.bundle().model_by + 1)
+    assert [world.task_state(owner).ended for owner in world.owners] == [False, True]
+    assert progress(world) == [Progress.COLLECTING, Progress.ABSENT]
+    silent = stages("waiting")
+    to_height(silent, silent.bundle().model_by + 1)
+    assert silent.bundle().phase is Phase.ENDED
+
+
+def test_a_model_that_is_late_leaves_the_last_one(stages: Stages) -> None:
+    world = stages("summed")
+    before = [world.task_state(owner).model for owner in world.owners]
+    to_height(world, world.bundle().model_by + 1)
+    assert (world.bundle().phase, world.bundle().iterations) == (Phase.OPEN, 2)
+    assert [world.task_state(owner).model for owner in world.owners] == before
+    assert [world.task_state(owner).next_model for owner in world.owners] == [None, None]
+
+
+def test_an_early_end_needs_every_owner(stages: Stages) -> None:
+    world = stages("submitted")
+    first, second = world.owners
+    world.board.post_as(first.role, EndIteration(task=first.task_id, iteration=1))
+    world.board.next_block()
+    assert world.bundle().phase is Phase.OPEN
+    ended = fork(world)
+    ended.board.post_as(second.role, EndTask(task=second.task_id))
+    ended.board.next_block()
+    assert ended.bundle().phase is Phase.CLOSED, "an owner whose task ended is not asked"
+    world.board.post_as(second.role, EndIteration(task=second.task_id, iteration=1))
+    world.board.next_block()
+    assert world.bundle().phase is Phase.CLOSED
+    follow(world)
+
+
+# Bundles
+
+
+def test_tasks_that_wait_too_long_form_a_smaller_bundle(stages: Stages) -> None:
+    world = stages("established")
+    owner = world.announce(world.committees[0], a_task("lonely"))
+    announced = world.task_state(owner).announced_at
+    to_height(world, announced + world.genesis.bundle_wait)
+    assert world.board.state.bundles == {}
+    world.board.next_block()
+    assert world.bundle().tasks == (owner.task_id,)
+    assert not world.bundle().early_end
+
+
+def test_tasks_of_one_owner_do_not_share_a_bundle(stages: Stages) -> None:
+    world = stages("established")
+    owner = world.announce(world.committees[0], a_task("one"))
+    key = world.committees[1].key
+    assert key is not None
+    world.board.post_as(owner.role, announce(a_task("two"), key_id=key.key_id))
+    world.board.next_block()
+    assert world.board.state.bundles == {}
+    to_height(world, world.task_state(owner).announced_at + world.genesis.bundle_wait + 1)
+    assert [len(bundle.tasks) for bundle in world.board.state.bundles.values()] == [1, 1]
+
+
+@pytest.fixture(scope="module")
+def pair(stages: Stages) -> World:
+    """Two bundles of one task each, both open."""
+    world = stages.world(2, bundle_size=1)
+    for number, recorded in enumerate(stages.recording.committees):
+        committee = install(world, recorded, f"Aggregator {number}")
+        world.announce(committee, a_task(f"study {number}"))
+    world.board.next_block()
+    for owner in world.owners:
+        world.post_first_model(owner)
+    world.board.next_block()
+    return world
+
+
+def test_two_bundles_run_at_once(pair: World) -> None:
+    world = fork(pair)
+    assert [bundle.phase for bundle in world.board.state.bundles.values()] == [Phase.OPEN] * 2
+    for number, owner in enumerate(world.owners):
+        for client in world.clients:
+            world.board.post(world.submission(client, 0, a_vector(owner.task, number), bundle=number))
+    world.blocks_until(Phase.CLOSED)
+    phase3(world)
+    assert progress(world) == [Progress.SUMMED] * 2
+    assert [world.position(owner).count for owner in world.owners] == [2, 2]
+    follow(world)
+
+
+# Epochs
+
+
+def test_a_new_epoch_leaves_an_open_iteration_alone(stages: Stages) -> None:
+    world = stages("submitted")
+    revocation = RevokeCertifier(key=world.certifier_secret.public_key().to_bytes(), new_epoch=True)
+    world.board.post_as(world.operator, revocation)
+    world.board.post(a_submission(world, 5, 1))
+    world.board.next_block()
+    assert set(world.board.state.client_trees) == {0, 1}
+    world.blocks_until(Phase.CLOSED)
+    world.board.next_block()
+    assert set(world.board.state.client_trees) == {1}
+    phase3(world)
+    assert progress(world) == [Progress.SUMMED] * 2
+    assert world.position(world.owners[1]).count == 3
+    next_iteration(world)
+    current = world.bundle().current
+    assert current is not None
+    assert (current.epoch, current.num_clients) == (1, 0)
+    follow(world)
+
+
+# Handovers
+
+
+def hand_over(world: World, number: int, joining: int, name: str) -> tuple[list[Member], ResharedKey]:
+    """A real handover over the board: members 1 and 2 deal; member 2 stays and ``joining`` members join."""
+    committee, board = world.committees[number], world.board
+    assert committee.key is not None
+    stays, new = committee.members[1], world.make_members(joining + 1, name)[1:]
+    members = [replace(stays, number=1), *new]
+    run = replace(
+        world.make_run(members, 2),
+        handover=Handover(key_id=committee.key.key_id, dealers=(1, 2)),
+    )
+    seen = handover_run(run, board.genesis_hash, committee.key)
+    resharing = committee.scheme.resharing()
+    parties = [
+        (stays, ResharingParty(share=stays.share, member=1)),
+        (committee.members[0], ResharingParty(share=committee.members[0].share)),
+        *((member, ResharingParty(member=member.number)) for member in new),
+    ]
+    results = [(who, resharing.begin(seen, party)) for who, party in parties]
+    while not isinstance(results[0][1], ResharedKey):
+        for who, result in results:
+            if result.message is not None:
+                blob = board.store(result.message.body)
+                board.post_as(who.role, post_round(run, result.message, blob))
+        spoken = results[0][1].state.round
+        posted = board.state.runs[run.run_id(board.genesis_hash)].posted[spoken]
+        messages = [
+            RoundMessage(run_id=seen.run_id, round=spoken, sender=sender, body=board.attachments.read(name_))
+            for sender, name_ in sorted(posted.items())
+        ]
+        results = [(who, resharing.advance(result.state, messages)) for who, result in results]
+    for who, end in results:
+        if end.share is not None:
+            member = members[end.share.member - 1]
+            member.share = end.share
+            body = post_key(
+                run,
+                member.number,
+                end.key,
+                end.transcript,
+                board.store(end.key.to_bytes()),
+                genesis=board.genesis_hash,
+            )
+            board.post_as(who.role, body)
+    return members, results[0][1]
+
+
+def test_a_handover_waits_for_the_outcome_and_then_new_shares_count(stages: Stages) -> None:
+    world = stages("aggregated")
+    old = world.committees[0]
+    members, end = hand_over(world, 0, 2, "Successor")
+    world.board.next_block()
+    committee = world.board.state.committees[end.key.key_id]
+    assert committee.pending is not None, "the iteration between close and outcome keeps its shares"
+    for step in (World.count_share, World.sum_share):
+        everybody(world, step)
+    assert progress(world) == [Progress.SUMMED] * 2
+    assert committee.pending is None
+    assert committee.current.members == tuple(member.subject for member in members)
+
+    world.committees[0] = replace(old, members=members, key=end.key)
+    next_iteration(world)
+    for client, target in enumerate((0, 0, 1, 1)):
+        world.board.post(a_submission(world, client, target))
+    world.blocks_until(Phase.CLOSED)
+    with refused(world, "not-a-member"):
+        world.aggregate(world.owners[0], old, old.members[0])
+    everybody(world, World.aggregate)
+    with refused(world, "not-a-member"):
+        world.board.post_as(old.members[0].role, a_count_share(world, 0, members[0]))
+    for step in (World.count_share, World.sum_share):
+        everybody(world, step)
+    assert progress(world) == [Progress.SUMMED] * 2
+    assert [world.position(owner).count for owner in world.owners] == [2, 2]
+    follow(world)
+
+
+def test_a_refresh_makes_old_shares_worthless(stages: Stages) -> None:
+    """The same members with new shares: a share made with an old one is refused, with its author."""
+    from tests.board.test_rules_committees import hand_over_rounds, handover
+
+    world = stages("submitted")
+    old = world.committees[0]
+    refreshed = old.scheme.read_key(stages.recording.refreshed.key)
+    members, run = handover(world)
+    hand_over_rounds(world, members, run)
+    for member in members:
+        body = post_key(
+            run,
+            member.number,
+            refreshed,
+            bytes(32),
+            world.board.store(refreshed.to_bytes()),
+            genesis=world.board.genesis_hash,
+        )
+        world.board.post_as(member.role, body)
+    world.board.next_block()
+    assert world.board.state.committees[refreshed.key_id].current.shares_id == refreshed.shares_id
+    world.board.post(a_submission(world, 5, 0))
+    world.blocks_until(Phase.CLOSED)
+    everybody(world, World.aggregate)
+    member = members[0]
+    with refused(world, "bad-count-share") as caught:
+        world.board.post_as(member.role, a_count_share(world, 0, member))
+    assert "Aggregator 0 1" in caught.value.culprit
+    for one in members:
+        one.share = old.scheme.read_share(refreshed, stages.recording.refreshed.shares[one.number])
+    world.committees[0] = replace(old, key=refreshed, members=members)
+    for step in (World.count_share, World.sum_share):
+        everybody(world, step)
+    assert progress(world) == [Progress.SUMMED] * 2
+    assert world.position(world.owners[0]).count == 3
