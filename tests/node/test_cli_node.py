@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -75,6 +76,8 @@ def test_init_makes_a_whole_directory_that_runs(tmp_path: Path, keys: KeyDirecto
     assert result.returncode == 0, result.stderr
     made = json.loads(result.stdout)
     genesis = read_genesis(node / "genesis.bin")
+    year = datetime.now(UTC).date() + timedelta(days=365)
+    assert abs(date.fromisoformat(made["receipts_until"]) - year) <= timedelta(days=1)
     assert made["genesis"] == genesis.hash.hex()
     assert made["insecure"] == genesis.insecure == "test certificate authority, development proof keys"
     assert (genesis.name, genesis.interval_ms, genesis.bundle_size) == ("Études", 200, 3)
