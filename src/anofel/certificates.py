@@ -203,7 +203,7 @@ def _parse(der: bytes, place: int | None) -> x509.Certificate:
             _ = certificate.extensions, certificate.subject, certificate.issuer  # parsed lazily
     except MALFORMED as error:
         raise CertificateRefused(f"{which} is malformed, or bytes follow it.") from error
-    if encoded != der:
+    if encoded != der or der[-len(certificate.signature) - 1] != 0:  # the signature is whole bytes
         raise CertificateRefused(f"{which} is not in canonical DER.")
     return certificate
 
