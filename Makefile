@@ -69,9 +69,11 @@ bench: setup ## the benchmarks that take minutes
 	$(BIN)/python bench/proofs.py
 	$(BIN)/python bench/privacy.py
 	$(BIN)/python bench/encryption.py --quick
+	$(BIN)/python bench/board.py --posts 64
 
 bench-long: setup ## the benchmarks that take longer
 	$(BIN)/python bench/encryption.py
+	$(BIN)/python bench/board.py
 
 docs: setup ## build the documentation into site/ and target/doc/
 	$(BIN)/mkdocs build --strict --quiet

@@ -20,6 +20,9 @@ LIGHT = (
     "anofel.studies.fetch",
     "anofel.certificates",
     "anofel.board.blobs",
+    "anofel.board.serve",
+    "anofel.board.node_init",
+    "anofel.cli.node",
     "anofel.transport",
 )
 

@@ -1,9 +1,9 @@
 """A recorded history: two iterations of two tasks, written as a node writes it; made once per test run."""
 
-import hashlib
 import shutil
 from pathlib import Path
 
+from anofel.board.attachments import DirectoryAttachments
 from anofel.board.state import Phase
 from anofel.board.store import BlockStore, write_genesis
 from anofel.certificates import Purpose, verify_chain
@@ -55,8 +55,7 @@ def write(world: World, directory: Path) -> None:
     for name in ("registration", "submission"):
         source = world.keys.verification[name].path
         shutil.copy(source, directory / f"{name}.verification.key")
-    for data in world.board.attachments.values():
-        digest = hashlib.sha256(data).hexdigest()
-        path = directory / "blobs" / digest[:2] / digest[2:4] / digest
+    for name, data in world.board.attachments.items():
+        path = DirectoryAttachments(directory / "blobs").path(name)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data)

@@ -103,7 +103,7 @@ def make_genesis(
         "bundle_wait": 10,
         "classes": (CLASS,),
         "limits": LIMITS,
-        "insecure": "",
+        "insecure": "test certificate authority, development proof keys",
     }
     return Genesis(**(values | changes))  # type: ignore[arg-type]
 

@@ -5,6 +5,7 @@ from collections import Counter
 from anofel.audit.report import AuditReport, CommitteeRecord, IterationRecord, TaskRecord
 from anofel.board.attachments import AttachmentMissing, Attachments, DamagedBlob
 from anofel.board.chain import Chain, InvalidBlock
+from anofel.board.genesis import TEST_MATERIAL, flaws_of
 from anofel.board.rule import Rejected
 from anofel.board.rules.committees import num_rounds
 from anofel.board.rules.common import addressee_of, scheme_name
@@ -47,9 +48,10 @@ class Auditor:
         submission: SubmissionVerifier,
         attachments: Attachments,
     ) -> None:
-        if genesis.insecure:
+        if switched_off := [flaw for flaw in flaws_of(genesis) if flaw not in TEST_MATERIAL]:
             raise AuditFailed(
-                f"Genesis switches protections off ({genesis.insecure}), so there is nothing to vouch for.",
+                f"Genesis switches protections off ({', '.join(switched_off)}), so there is nothing to "
+                "vouch for.",
                 height=0,
                 rule="genesis",
             )
@@ -72,10 +74,7 @@ class Auditor:
         self._checked_sums: dict[tuple[int, int, int], bool] = {}
         self._known_shares: dict[bytes, bytes] = {}
         self._hashes: dict[int, bytes] = {0: genesis.hash}
-        if registration.origin == submission.origin and "insecure" in registration.origin:
-            self._report.notes.append(
-                "The proof keys come from a development setup: whoever made them could forge proofs."
-            )
+        self._report.notes += [TEST_MATERIAL[flaw] for flaw in flaws_of(genesis)]
 
     # Blocks
 

@@ -31,7 +31,7 @@ async def put_blob(request: Request) -> Response:
     node = service.node
     length = declared_length(request, node.max_blob_bytes)
     expires = service.tip.height + 1 + node.config.receipt_blocks
-    upload = await run_in_threadpool(node.blobs.begin, name, length, expires=expires)
+    upload = await run_in_threadpool(node.begin_upload, name, length, expires)
     was_there = upload.present
     try:
         async for chunk in body_chunks(request, length):

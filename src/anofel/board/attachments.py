@@ -44,9 +44,9 @@ class MemoryAttachments:
         self._blobs[name] = data
         return name
 
-    def values(self) -> list[bytes]:
-        """Return every blob."""
-        return list(self._blobs.values())
+    def items(self) -> list[tuple[bytes, bytes]]:
+        """Return every blob with its name."""
+        return list(self._blobs.items())
 
     def read(self, sha256: bytes) -> bytes:
         """Return a blob."""

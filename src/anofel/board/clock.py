@@ -17,6 +17,7 @@ from anofel.board.state import (
     State,
     TaskState,
 )
+from anofel.primitives import Commitment
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +70,8 @@ def sums_due(state: State) -> list[tuple[Bundle, Position]]:
 
 def end_block(state: State, results: Results) -> None:
     """Move everything that moves at the end of a block."""
+    state.clients.append([Commitment.from_bytes(commitment) for commitment in state.newcomers])
+    state.newcomers.clear()
     for bundle in state.bundles.values():
         if bundle.phase is Phase.OPEN:
             _close_if_due(state, bundle)

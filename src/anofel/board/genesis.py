@@ -6,6 +6,14 @@ from anofel.errors import InvalidInput
 from anofel.messages import Class, Genesis
 
 VERSION = 1
+INSECURE_CA = "test certificate authority"
+INSECURE_KEYS = "development proof keys"
+TEST_MATERIAL = {
+    INSECURE_CA: "This is a TEST board: its certificates vouch for nobody.",
+    INSECURE_KEYS: "This is a TEST board: whoever made its proof keys could forge proofs.",
+}
+"""What demos and tests are made of. Audits accept such a board and say what it is; they refuse one whose
+genesis switches anything else off."""
 MAX_BUNDLE = 16
 
 
@@ -56,6 +64,11 @@ def check_genesis(genesis: Genesis) -> None:
     numbers = (limits.root_window, limits.max_postings, limits.max_block_bytes, limits.max_runs)
     more = (limits.max_tasks, limits.max_key_bytes, limits.max_model_bytes)
     _require(min(*numbers, *more) >= 1, "its limits leave no room")
+
+
+def flaws_of(genesis: Genesis) -> list[str]:
+    """Return what genesis says is insecure about the board."""
+    return [flaw for flaw in genesis.insecure.split(", ") if flaw]
 
 
 def _check_class(size: Class) -> None:

@@ -11,6 +11,7 @@ A start takes the last snapshot, verifies the blocks after it and admits the pen
 """
 
 import logging
+import shutil
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -18,6 +19,8 @@ from pathlib import Path
 
 from anofel.board import retention, snapshot
 from anofel.board.attachments import DirectoryAttachments
+from anofel.board.blob_errors import BlobStoreFull
+from anofel.board.blob_streams import Upload
 from anofel.board.blobs import BlobStore
 from anofel.board.chain import Chain
 from anofel.board.genesis import check_genesis
@@ -226,6 +229,13 @@ class EmbeddedNode:
         """The longest blob that a posting can name."""
         limits = self.genesis.limits
         return max(limits.max_key_bytes, limits.max_model_bytes)
+
+    def begin_upload(self, sha256: bytes, length: int, expires: int) -> Upload:
+        """Start an upload. Raises ``BlobError`` before any byte is taken."""
+        free = shutil.disk_usage(self.blobs.directory).free - self.blobs.usage().uploading
+        if free - length < self.config.min_free_bytes:
+            raise BlobStoreFull(f"The disk of {self.blobs.directory} is nearly full.")
+        return self.blobs.begin(sha256, length, expires=expires)
 
     def receipt(self, sha256: bytes, length: int, expires: int) -> Receipt:
         """Sign the promise to keep a blob that is on the disk up to a height."""

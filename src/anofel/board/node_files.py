@@ -48,6 +48,8 @@ class NodeConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """All blobs together."""
     max_pending_bytes: int = 10 * GIB
     """Uploads and blobs that no posting names yet."""
+    min_free_bytes: int = GIB // 4
+    """What uploads leave free on the disk, so that blocks always find room."""
 
     def __post_init__(self) -> None:
         for name in self.__struct_fields__:

@@ -5,14 +5,13 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
 
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import NameOID
 
 from anofel.board.chain import RULE_VERSION
-from anofel.board.genesis import VERSION, check_genesis
+from anofel.board.genesis import INSECURE_CA, INSECURE_KEYS, VERSION, check_genesis
 from anofel.board.node_files import STATEMENTS, NodeConfig, write_node
 from anofel.certificates import Purpose, RoleKey, parse_roots
 from anofel.errors import AnofelError, InvalidInput
@@ -21,9 +20,6 @@ from anofel.keys import KeyDirectory
 from anofel.messages import Class, Genesis, Limits, Validator
 from anofel.primitives import MessageSecret
 from anofel.testing_ca import ORGANISATION, TestAuthority
-
-INSECURE_KEYS: Final = "development proof keys"
-INSECURE_CA: Final = "test certificate authority"
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,11 +72,18 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 class _Server(uvicorn.Server):
-    """Ends streams before it waits for open connections."""
+    """Says when it is ready, and ends streams before it waits for open connections."""
 
-    def __init__(self, config: uvicorn.Config, service: NodeService) -> None:
+    def __init__(self, config: uvicorn.Config, service: NodeService, on_ready: Callable[[], None]) -> None:
         super().__init__(config)
-        self._service = service
+        self._service, self._on_ready = service, on_ready
+
+    def stop(self, *_signal: object) -> None:
+        self.should_exit = True
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self._on_ready()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         await self._service.close_streams()
@@ -87,8 +94,6 @@ def run(
     node: EmbeddedNode, taken: socket.socket, tls: Tls | None = None, *, on_ready: Callable[[], None]
 ) -> None:
     """Serve until SIGTERM or SIGINT, then stop in good order. Raises ``NodeFailed``."""
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: None)  # the server handles both and then raises them again here
     asyncio.run(_run(node, taken, tls, on_ready))
 
 
@@ -110,10 +115,11 @@ async def _run(
         limit_concurrency=MAX_CONNECTIONS,
         timeout_graceful_shutdown=GRACE_SECONDS,
     )
-    server = _Server(config, service)
+    server = _Server(config, service, on_ready)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, server.stop)  # while it serves, the server catches both; then they come here
     service.start()
     watch = asyncio.create_task(_stop_with(service, server))
-    on_ready()
     try:
         await server.serve([taken])
     finally:
@@ -123,7 +129,7 @@ async def _run(
         raise service.failed
 
 
-async def _stop_with(service: NodeService, server: uvicorn.Server) -> None:
+async def _stop_with(service: NodeService, server: _Server) -> None:
     """Stop the server when the node stops by itself."""
     await service.closing.wait()
-    server.should_exit = True
+    server.stop()

@@ -272,6 +272,8 @@ class State:
     certifier_roots: list[bytes] = field(default_factory=list)
     """The window of roots that registrations may use, newest last."""
     client_trees: dict[int, ClientTree] = field(default_factory=lambda: {0: ClientTree()})
+    newcomers: list[bytes] = field(default_factory=list)
+    """Commitments of the block that is being filled; the tree takes them together, which is cheaper."""
     registered: set[bytes] = field(default_factory=set)
     """Registration nullifiers of the current epoch."""
     nullifiers: MerkleLog = field(default_factory=MerkleLog)

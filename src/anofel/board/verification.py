@@ -167,6 +167,8 @@ class Verifier:
     def _confirm_proofs(self, candidates: Sequence[Candidate]) -> dict[bytes, Rejected | None]:
         verdicts = {c.key: self._verdicts[c.key] for c in candidates if c.key in self._verdicts}
         fresh = [c for c in candidates if c.key not in verdicts]
+        if not fresh:
+            return verdicts
         verdicts |= dict.fromkeys((c.key for c in fresh), None)
         self._confirm_registrations(fresh, verdicts)
         self._confirm_submissions(fresh, verdicts)

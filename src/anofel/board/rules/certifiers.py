@@ -59,3 +59,4 @@ def apply_revocation(state: State, body: RevokeCertifier, _author: Author, _post
         state.epoch += 1
         state.client_trees[state.epoch] = ClientTree()
         state.registered.clear()
+        state.newcomers.clear()

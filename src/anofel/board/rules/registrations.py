@@ -6,7 +6,7 @@ from anofel.board.rule import require, rule
 from anofel.board.rules.common import client
 from anofel.board.state import State
 from anofel.messages import Registration
-from anofel.primitives import ClientTree, Commitment
+from anofel.primitives import ClientTree
 
 EPOCH = rule("registration 1", "wrong-epoch", "The epoch is the current one.")
 ROOT = rule(
@@ -22,12 +22,12 @@ def check(state: State, body: Registration, author: Author) -> Claim:
     require(body.epoch == state.epoch, EPOCH)
     require(body.nullifier not in state.registered, SPENT)
     require(body.certifier_root in state.certifier_roots, ROOT)
-    require(len(state.clients) < ClientTree.CAPACITY, FULL)
+    require(len(state.clients) + len(state.newcomers) < ClientTree.CAPACITY, FULL)
     return Claim(proof=RegistrationClaim(body, client(author).message_key))
 
 
 def apply(state: State, body: Registration, _author: Author, _posting_id: bytes) -> None:
-    """Add the commitment to the tree of clients."""
-    state.clients.append([Commitment.from_bytes(body.commitment)])
+    """Take the commitment; the newcomers of a block enter the tree together at its end (``clock``)."""
+    state.newcomers.append(body.commitment)
     state.registered.add(body.nullifier)
     state.nullifiers.append(body.nullifier)
