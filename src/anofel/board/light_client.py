@@ -165,6 +165,9 @@ class LightClient:
         except InvalidBlock as error:
             self.chain = self._load()
             raise self._caught(f"block-{height}", block.to_bytes(), str(error)) from None
+        except AnofelError:  # a blob could not be fetched: the block is half taken, and nobody lied
+            self.chain = self._load()
+            raise
         self._store.append(block, snapshot.encode(self.state) if height % SNAPSHOT_BLOCKS == 0 else None)
 
     def _check_fork(self, block: Block) -> None:
