@@ -1,5 +1,7 @@
 """A committee of three and an owner, each a process of its own, train a task over a real node."""
 
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -74,7 +76,7 @@ def world(keys: KeyDirectory, tmp_path: Path):  # type: ignore[no-untyped-def]
         yield made
 
 
-def test_a_task_is_trained_to_its_end_whatever_happens_to_one_aggregator(world: Deployment) -> None:
+def test_a_task_is_trained_to_its_end_whatever_happens_to_its_parties(world: Deployment) -> None:
     committee = establish(world)
     world.offer_certifier_key()
     world.register(3)
@@ -118,9 +120,11 @@ def test_a_task_is_trained_to_its_end_whatever_happens_to_one_aggregator(world: 
     post(2, num_real=1)
     assert world.wait_outcome(task_id, 2).progress is Progress.TOO_FEW
 
-    # 3. One of three is dead.
+    # 3. One of three is dead, and the owner is killed in the middle and started again.
     c.kill()
     post(3)
+    owner.kill()
+    owner = world.start("owner", "run", "owner", "--end-after", "3", "--json")
     third = world.wait_outcome(task_id, 3)
     assert third.progress is Progress.SUMMED
     assert len(third.count_shares) == 2
@@ -158,3 +162,8 @@ def test_a_task_is_trained_to_its_end_whatever_happens_to_one_aggregator(world: 
     named = world.status("aggregator", MEMBERS[0])["culprits"]
     assert [(entry["iteration"], entry["member"]) for entry in named] == [(4, culprit)]
     assert a.stop() == 0
+    assert world.node.stop()[0] == 0
+    audited = subprocess.run(
+        [sys.executable, "-m", "anofel", "audit", str(world.board.directory)], capture_output=True, text=True
+    )
+    assert audited.returncode == 0, audited.stderr
