@@ -65,7 +65,7 @@ def make_board(
     *,
     interval_ms: int = 100,
     limits: Limits = LIMITS,
-    size: Class = CLASS,
+    classes: tuple[Class, ...] = (CLASS,),
     bundle_wait: int = 10,
     config: NodeConfig | None = None,
 ) -> BoardOfTest:
@@ -76,7 +76,7 @@ def make_board(
         name="test",
         trust=Trust((authority.root,), storage, insecure=True),
         keys=keys,
-        clock=Clock(interval_ms, 2, bundle_wait, (size,), limits),
+        clock=Clock(interval_ms, 2, bundle_wait, classes, limits),
         config=config or NodeConfig(),
         allow_insecure_keys=True,
     )

@@ -44,6 +44,8 @@ INTERVAL_MS = 150
 SIZE = Class(
     max_length=1000, max_posts=8, post_from=0, train=400, aggregate=400, count=400, sum=400, model=400
 )
+HASTY = replace(SIZE, max_posts=4, train=25, aggregate=5, count=5, sum=5)
+"""A committee that is not there fails soon."""
 WIDE = replace(LIMITS, max_key_bytes=16 << 20, max_model_bytes=16 << 20, root_window=600, grace=20)
 SECONDS = 90
 
@@ -86,7 +88,7 @@ class Deployment:
     def __init__(self, path: Path, keys: KeyDirectory) -> None:
         self.path, self.keys = path, keys
         self.board: BoardOfTest = make_board(
-            path / "node", keys, interval_ms=INTERVAL_MS, limits=WIDE, size=SIZE, bundle_wait=3
+            path / "node", keys, interval_ms=INTERVAL_MS, limits=WIDE, classes=(SIZE, HASTY), bundle_wait=3
         )
         self.node = NodeProcess(self.board.directory)
         self.view = LightClient(path / "view", Transport(self.node.url), genesis_hash=self.board.genesis.hash)

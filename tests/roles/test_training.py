@@ -1,7 +1,9 @@
 """A committee of three and an owner, each a process of its own, train a task over a real node."""
 
+import csv
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,6 +21,7 @@ from anofel.phase3_access.partial_decryption import share_of_count
 from anofel.roles.aggregator import Aggregator, Duty
 from anofel.roles.owner import initial_model
 from tests.board.world import a_vector
+from tests.patients import make_table
 from tests.roles.support import Deployment, deployed, write_task
 
 MEMBERS = ("member-a", "member-b", "member-c")
@@ -70,25 +73,43 @@ class Liar(Aggregator):
         self.send(f"count-share/{duty.name}", make)
 
 
-@pytest.fixture
-def world(keys: KeyDirectory, tmp_path: Path):  # type: ignore[no-untyped-def]
-    with deployed(tmp_path, keys) as made:
-        yield made
+@pytest.fixture(scope="module")
+def world(keys: KeyDirectory, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Deployment, str]]:
+    """A board with a committee and three registered clients."""
+    with deployed(tmp_path_factory.mktemp("deployment"), keys) as made:
+        committee = establish(made)
+        made.offer_certifier_key()
+        made.register(3)
+        yield made, committee
 
 
-def test_a_task_is_trained_to_its_end_whatever_happens_to_its_parties(world: Deployment) -> None:
-    committee = establish(world)
-    world.offer_certifier_key()
-    world.register(3)
-    task = write_task(world.path / "task.toml")
-    world.init("owner", "owner")
-    announced = world.run(
-        "owner", "announce", "owner", str(world.path / "task.toml"), "--committee", committee,
-        "--early-end", "--json",
-    )  # fmt: skip
-    task_id = bytes.fromhex(announced["task"])
+def announce(world: Deployment, committee: str, name: str, *options: str) -> bytes:
+    world.init("owner", name)
+    task = str(world.path / f"{name}.toml")
+    announced = world.run("owner", "announce", name, task, "--committee", committee, *options, "--json")
+    return bytes.fromhex(announced["task"])
+
+
+def write_rows(path: Path, rows: int) -> Path:
+    """Rows that the owner measures its models on."""
+    table = make_table(rows)
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(table.columns)
+        writer.writerows(zip(*table.columns.values(), strict=True))
+    return path
+
+
+def test_a_task_is_trained_to_its_end_whatever_happens_to_its_parties(
+    world: tuple[Deployment, str],
+) -> None:
+    world, committee = world
+    task = write_task(world.path / "owner.toml")
+    rows = write_rows(world.path / "rows.csv", 60)
+    train = ("--end-after", "3", "--validation", str(rows), "--json")
+    task_id = announce(world, committee, "owner", "--early-end")
     a, b, c = (world.start("aggregator", "run", name) for name in MEMBERS)
-    owner = world.start("owner", "run", "owner", "--end-after", "3", "--json")
+    owner = world.start("owner", "run", "owner", *train)
     expected, rule = initial_model(task), rule_of(task)
 
     def post(iteration: int, num_real: int = 3) -> None:
@@ -124,7 +145,7 @@ def test_a_task_is_trained_to_its_end_whatever_happens_to_its_parties(world: Dep
     c.kill()
     post(3)
     owner.kill()
-    owner = world.start("owner", "run", "owner", "--end-after", "3", "--json")
+    owner = world.start("owner", "run", "owner", *train)
     third = world.wait_outcome(task_id, 3)
     assert third.progress is Progress.SUMMED
     assert len(third.count_shares) == 2
@@ -161,9 +182,32 @@ def test_a_task_is_trained_to_its_end_whatever_happens_to_its_parties(world: Dep
     assert result["iterations"][3]["culprits"] == [culprit]
     named = world.status("aggregator", MEMBERS[0])["culprits"]
     assert [(entry["iteration"], entry["member"]) for entry in named] == [(4, culprit)]
+    assert [entry["metrics"] is None for entry in result["iterations"]] == [False, True, False, False]
+    assert set(result["iterations"][3]["metrics"]) == {"loss", "accuracy", "auc"}
     assert a.stop() == 0
-    assert world.node.stop()[0] == 0
     audited = subprocess.run(
-        [sys.executable, "-m", "anofel", "audit", str(world.board.directory)], capture_output=True, text=True
+        [sys.executable, "-m", "anofel", "audit", world.node.url], capture_output=True, text=True
     )
     assert audited.returncode == 0, audited.stderr
+
+
+def test_without_its_committee_a_task_keeps_its_model_until_it_is_closed(
+    world: tuple[Deployment, str],
+) -> None:
+    world, committee = world
+    task = write_task(world.path / "hasty.toml", task={"name": "hasty"}, privacy={"max_posts": 4})
+    task_id = announce(world, committee, "hasty")
+    owner = world.start("owner", "run", "hasty")
+    bundle = world.wait_open(task_id, 1)
+    for seed, client in enumerate(world.clients):
+        world.submit(bundle, client, a_vector(task, seed))
+    assert world.wait_outcome(task_id, 1).progress is Progress.FAILED
+    world.wait_open(task_id, 2)
+    assert world.view.state.tasks[task_id].model == initial_model(task).digest()
+    assert owner.stop() == 0
+    assert "did not finish in time; the model stays" in (world.path / "hasty.log").read_text()
+    closed = world.run("owner", "close", "hasty", "--json")
+    assert closed["ended"]
+    assert (closed["releases"], closed["epsilon"]) == (0, [])
+    outcomes = [(entry["outcome"], entry["model"]) for entry in closed["iterations"]]
+    assert outcomes == [("failed", initial_model(task).digest().hex()), ("too-few", outcomes[0][1])]
