@@ -24,6 +24,9 @@ LIGHT = (
     "anofel.board.node_init",
     "anofel.cli.node",
     "anofel.transport",
+    "anofel.roles.aggregator",
+    "anofel.roles.owner",
+    "anofel.roles.key_ceremony",
 )
 
 

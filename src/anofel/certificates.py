@@ -12,6 +12,7 @@ import hashlib
 import os
 import stat
 import uuid
+import warnings
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from enum import Enum
@@ -81,6 +82,7 @@ _PURPOSES: Final = {purpose.oid: purpose for purpose in Purpose}
 
 MALFORMED: Final = (
     ValueError,
+    TypeError,  # a name of another ASN.1 type
     x509.InvalidVersion,
     x509.DuplicateExtension,
     x509.UnsupportedGeneralNameType,
@@ -202,12 +204,14 @@ def _parse(der: bytes, place: int | None) -> x509.Certificate:
     if len(der) > MAX_CERTIFICATE_BYTES:
         raise CertificateRefused(f"{which} has {len(der)} bytes; {MAX_CERTIFICATE_BYTES} are allowed.")
     try:
-        certificate = x509.load_der_x509_certificate(der)
-        encoded = certificate.public_bytes(Encoding.DER)
-        _ = certificate.extensions, certificate.subject, certificate.issuer  # parsed lazily
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a stranger's odd name is no reason to write to our log
+            certificate = x509.load_der_x509_certificate(der)
+            encoded = certificate.public_bytes(Encoding.DER)
+            _ = certificate.extensions, certificate.subject, certificate.issuer  # parsed lazily
     except MALFORMED as error:
         raise CertificateRefused(f"{which} is malformed, or bytes follow it.") from error
-    if encoded != der:
+    if encoded != der or der[-len(certificate.signature) - 1] != 0:  # the signature is whole bytes
         raise CertificateRefused(f"{which} is not in canonical DER.")
     return certificate
 

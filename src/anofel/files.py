@@ -1,4 +1,4 @@
-"""New directories of small files: whole or not at all, never over something that is there."""
+"""Small files and directories of them: whole or not at all, new ones never over something that is there."""
 
 import os
 import secrets
@@ -60,6 +60,23 @@ def write_new_file(path: Path, content: bytes | Secret) -> None:
     except FileExistsError:
         _refuse_existing(path)
         raise
+    except OSError as error:
+        raise InvalidInput(f"{path} cannot be written: {error.strerror or error}.") from error
+
+
+def replace_file(path: Path, content: bytes | Secret) -> None:
+    """Write a file in place of the one that may be there; a crash leaves the old or the new one, whole.
+
+    Raises InvalidInput.
+    """
+    partial = path.with_name(f".{path.name}-{secrets.token_hex(8)}")
+    try:
+        try:
+            _write(partial, content)
+            partial.replace(path)
+        finally:
+            partial.unlink(missing_ok=True)
+        _sync(path.parent)
     except OSError as error:
         raise InvalidInput(f"{path} cannot be written: {error.strerror or error}.") from error
 

@@ -16,7 +16,8 @@ from anofel.board.chain import Chain
 from anofel.board.rule import Rejected
 from anofel.board.rules.committees import num_rounds
 from anofel.board.rules.common import addressee_of, iteration_context, scheme_name
-from anofel.board.state import Phase, State
+from anofel.board.state import Phase, Progress, State
+from anofel.board.verification import Verifier
 from anofel.certificates import RoleKey
 from anofel.committee import schemes
 from anofel.committee.interface import (
@@ -370,3 +371,41 @@ def everybody(
 def to_height(world: World, height: int) -> None:
     while world.board.state.height < height:
         world.board.next_block()
+
+
+# Whole stretches
+
+
+def progress(world: World) -> list[Progress]:
+    return [world.position(owner).progress for owner in world.owners]
+
+
+def follow(world: World) -> None:
+    """Whoever replays the blocks comes to the same headers."""
+    world.board.next_block()
+    verifier = Verifier(
+        world.genesis.hash,
+        world.keys.registration_verifier(threads=1),
+        world.keys.submission_verifier(threads=1),
+        world.board.attachments,
+    )
+    chain = Chain(State.at_genesis(world.genesis), verifier)
+    for block in world.board.blocks:
+        chain.follow(block)
+
+
+def phase3(world: World, owners: Sequence[int] = (0, 1)) -> None:
+    for step in (World.aggregate, World.count_share, World.sum_share):
+        live = [n for n in owners if not world.position(world.owners[n]).progress.is_outcome]
+        everybody(world, step, live)
+
+
+def next_iteration(world: World) -> None:
+    """The owners post what they must; the next iteration opens."""
+    for owner in world.owners:
+        task = world.task_state(owner)
+        if not task.ended:
+            if task.summed:
+                world.recover(owner)
+            world.post_model(owner)
+    world.board.next_block()

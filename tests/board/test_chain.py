@@ -8,7 +8,7 @@ import pytest
 from anofel.board import verification
 from anofel.board.cache import BoundedCache
 from anofel.board.chain import Chain
-from anofel.board.genesis import check_genesis
+from anofel.board.genesis import InvalidGenesis, check_genesis
 from anofel.board.rule import RULES, Rejected
 from anofel.board.state import State
 from anofel.certificates import Purpose
@@ -36,44 +36,50 @@ def changed(genesis: Genesis, name: str, value: object) -> Genesis:
 @pytest.mark.parametrize(
     ("name", "value", "match"),
     [
+        ("version", 2, "version is 2"),
         ("roots", (), "no certificate roots"),
         ("roots", (b"garbage",), "root"),
         ("quorum", 0, "quorum"),
         ("quorum", 2, "quorum"),
-        ("bundle_size", 0, "bundle_size"),
-        ("bundle_size", 17, "bundle_size"),
-        ("validators", (), "votes"),
+        ("bundle_size", 0, "a bundle has"),
+        ("bundle_size", 17, "a bundle has"),
+        ("bundle_wait", 0, "leftovers wait"),
+        ("validators", (), "needs validators"),
         ("classes", (), "size class"),
-        ("root_window", 0, "root_window"),
-        ("max_postings", 0, "room"),
-        ("max_block_bytes", 0, "room"),
-        ("max_length", 0, "max_length"),
-        ("max_posts", 0, "max_posts"),
-        ("max_posts", (1 << 14) + 1, "max_posts"),
+        ("root_window", 0, "no room"),
+        ("max_postings", 0, "no room"),
+        ("max_block_bytes", 0, "no room"),
+        ("max_length", 0, "parameters"),
+        ("max_posts", 1, "posts"),
+        ("max_posts", (1 << 14) + 1, "posts"),
         ("train", 0, "at least one block"),
         ("aggregate", 0, "at least one block"),
         ("count", 0, "at least one block"),
         ("sum", 0, "at least one block"),
         ("model", 0, "at least one block"),
-        ("post_from", 3, "post_from"),
-        ("rules", 2, "follows rules 2"),
+        ("post_from", 3, "posting begins before"),
     ],
 )
 def test_a_genesis_that_cannot_work_is_refused(
     board: OracleBoard, name: str, value: object, match: str
 ) -> None:
-    genesis = changed(board.genesis, name, value)
-    with pytest.raises(InvalidInput, match=match):
-        Chain(State.at_genesis(genesis), OracleVerifier(genesis.hash, set()))
+    with pytest.raises(InvalidGenesis, match=match):
+        check_genesis(changed(board.genesis, name, value))
 
 
 def test_validators_differ_and_storage_holders_are_certified(board: OracleBoard) -> None:
     genesis = board.genesis
-    with pytest.raises(InvalidInput, match="validators differ"):
+    with pytest.raises(InvalidGenesis, match="a validator stands in it twice"):
         check_genesis(replace(genesis, validators=genesis.validators * 2))
     stranger = Authority().issue(Purpose.STORAGE, "Stranger")
-    with pytest.raises(InvalidInput, match="storage holder 0"):
+    with pytest.raises(InvalidGenesis, match="a storage holder is not"):
         check_genesis(replace(genesis, holders=(stranger.chain,)))
+
+
+def test_rules_of_another_version_are_not_followed(board: OracleBoard) -> None:
+    genesis = replace(board.genesis, rules=2)
+    with pytest.raises(InvalidInput, match="follows rules 2"):
+        Chain(State.at_genesis(genesis), OracleVerifier(genesis.hash, set()))
 
 
 def test_a_refusal_collects_no_frames(board: OracleBoard) -> None:

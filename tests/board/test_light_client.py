@@ -12,12 +12,13 @@ from urllib.parse import parse_qs, urlparse
 
 import pytest
 
+from anofel.board.chain import Chain
 from anofel.board.light_client import BoardMisbehaved, LightClient, WaitedTooLong
 from anofel.board.local import LocalBoard
 from anofel.board.store import StoreError
 from anofel.errors import InvalidInput, PeerUnreachable, VerificationError
 from anofel.keys import KeyDirectory
-from anofel.messages import Block, Genesis
+from anofel.messages import Block, Genesis, Header
 from anofel.transport import Refused, Transport
 from tests.board.world import TIME, World
 from tests.node.support import make_board, running
@@ -83,6 +84,27 @@ def test_a_wait_ends_and_says_for_what(keys: KeyDirectory, tmp_path: Path) -> No
         with pytest.raises(WaitedTooLong, match="for a task"):
             client.wait_for(lambda state: bool(state.tasks), "a task", seconds=0.5, on_wait=heard.append)
         assert set(heard) == {"a task"}
+        client.close()
+
+
+def test_a_block_that_could_not_be_verified_yet_is_taken_later(
+    keys: KeyDirectory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    board = make_board(tmp_path / "node", keys)
+    with running(board.directory) as node:
+        client = LightClient(tmp_path / "view", transport(node.url), genesis_hash=board.genesis.hash)
+        client.sync()
+        height, seal = client.state.height, Chain.seal
+
+        def no_blob(_chain: Chain) -> Header:
+            monkeypatch.setattr(Chain, "seal", seal)
+            raise PeerUnreachable("The blob cannot be fetched now.")
+
+        monkeypatch.setattr(Chain, "seal", no_blob)
+        with pytest.raises(PeerUnreachable):
+            client.wait_for(lambda state: state.height > height, "a block", seconds=20)
+        assert client.state.height == height
+        client.wait_for(lambda state: state.height > height, "a block", seconds=20)
         client.close()
 
 
@@ -261,4 +283,23 @@ def test_polls_are_jittered_around_the_interval(keys: KeyDirectory, tmp_path: Pa
         assert min(drawn) >= 0.8
         assert max(drawn) <= 1.2
         assert len(set(drawn)) > 20
+        client.close()
+
+
+def test_a_block_that_was_half_taken_is_taken_again(keys: KeyDirectory, tmp_path: Path) -> None:
+    """A blob could not be fetched while a block was verified; nothing of the block stays behind."""
+    histories = Histories(keys)
+    with serving(histories) as url:
+        client = LightClient(tmp_path / "view", transport(url), genesis_hash=histories.genesis.hash)
+        honest = client.chain.offer_many
+
+        def unreachable(_offered: object) -> list[object]:
+            raise PeerUnreachable("The blob cannot be fetched.")
+
+        client.chain.offer_many = unreachable  # type: ignore[method-assign,assignment]
+        with pytest.raises(PeerUnreachable):
+            client.sync()
+        assert client.state.height == 0
+        assert client.chain.offer_many != honest  # a chain made again from what is stored
+        assert client.sync() == 4
         client.close()

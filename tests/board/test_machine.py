@@ -81,6 +81,19 @@ class BoardMachine(RuleBasedStateMachine):
         posting = self.board.submission(nullifier, tag, iteration, proof=proof, lines=lines)
         self.offer(posting, self.model.submit(nullifier, tag, iteration, proof, lines))
 
+    @rule(same_nullifier=st.booleans(), same_tag=st.booleans())
+    def submit_again(self, same_nullifier: bool, same_tag: bool) -> None:
+        """A client that posted posts again, with its nullifier, its tag, both or neither."""
+        if self.model.posts:
+            nullifier, tag = next(iter(self.model.posts.items()))
+            self.submit(
+                nullifier=nullifier if same_nullifier else 15,
+                tag=tag if same_tag else 16,
+                shift=0,
+                proof=VALID,
+                lines=2,
+            )
+
     @rule(task=TASKS)
     def submit_honestly(self, task: int) -> None:
         """Two clients of one task; without this rule few iterations reach min_clients."""
@@ -285,4 +298,4 @@ def test_the_board_admits_what_the_model_admits() -> None:
 
 @pytest.mark.slow
 def test_the_board_admits_what_the_model_admits_in_many_histories() -> None:
-    play(examples=2000, steps=100)
+    play(examples=500, steps=100)

@@ -88,6 +88,7 @@ def test_the_membership_proof_is_for_the_root_of_the_opening(stages: Stages) -> 
     world = stages("open")
     later = fork(world)
     later.add_clients(1)
+    later.board.next_block()
     current = later.bundle().current
     assert current is not None
     current.num_clients, current.client_root = 7, later.board.state.clients.root().to_bytes()

@@ -95,6 +95,21 @@ def test_the_author_is_certified(stages: Stages, fault: str) -> None:
     alone(world, "author-not-certified", bad, signed(world, other, a_key(world, other, secret)))
 
 
+@pytest.mark.parametrize("spoil", ["a long country", "a name of bits"])
+def test_odd_names_in_a_certificate_are_refused_quietly(stages: Stages, spoil: str) -> None:
+    world, secret = stages("fresh"), CertifierSecret.generate()
+    role = world.authority.issue(Purpose.CERTIFIER, "Certifier")
+    (leaf,) = role.chain
+    if spoil == "a long country":
+        organisation, country = b"\x06\x03\x55\x04\x0a", b"\x06\x03\x55\x04\x06"
+        chain = (leaf.replace(organisation, country),)
+    else:
+        chain = (leaf.replace(b"\x0c\x09Certifier", b"\x03\x09\x00ertifier"),)
+    assert chain[0] != leaf
+    bad = make_posting(a_key(world, role, secret), ChainAuthor(chain), world.board.genesis_hash, role.sign)
+    alone(world, "author-not-certified", bad, signed(world, role, a_key(world, role, secret)))
+
+
 @pytest.mark.parametrize("what", ["num_postings", "num_bytes"])
 def test_the_block_has_room(stages: Stages, what: str) -> None:
     world = stages("fresh")

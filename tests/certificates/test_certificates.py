@@ -146,6 +146,15 @@ def test_rule_2_a_certificate_that_reads_and_writes_differently_is_refused(monke
     assert "leaf is not in canonical DER" in refused([leaf + b"\0", middle])
 
 
+def test_rule_2_a_signature_with_unused_bits_is_refused():
+    leaf, middle = chain()
+    while leaf[-1] & 1:
+        leaf, middle = chain()
+    place = len(leaf) - len(x509.load_der_x509_certificate(leaf).signature) - 1
+    assert leaf[place] == 0
+    assert "canonical DER" in refused([leaf[:place] + b"\x01" + leaf[place + 1 :], middle])
+
+
 @settings(max_examples=300)
 @given(st.integers(0, 1), st.integers(0, 4095), st.integers(1, 255))
 def test_a_chain_with_a_changed_byte_is_refused_by_name(place, position, change):

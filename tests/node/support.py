@@ -65,6 +65,8 @@ def make_board(
     *,
     interval_ms: int = 100,
     limits: Limits = LIMITS,
+    classes: tuple[Class, ...] = (CLASS,),
+    bundle_wait: int = 10,
     config: NodeConfig | None = None,
 ) -> BoardOfTest:
     authority = TestAuthority.create(not_before=int(time.time()) - 7200)
@@ -74,7 +76,7 @@ def make_board(
         name="test",
         trust=Trust((authority.root,), storage, insecure=True),
         keys=keys,
-        clock=Clock(interval_ms, 2, 10, (CLASS,), limits),
+        clock=Clock(interval_ms, 2, bundle_wait, classes, limits),
         config=config or NodeConfig(),
         allow_insecure_keys=True,
     )

@@ -59,6 +59,7 @@ class NodeBoard(LocalBoard):
         return block
 
 
+@pytest.mark.slow
 def test_an_iteration_survives_restarts_and_its_payloads_go_after_grace(
     tmp_path: Path, keys: KeyDirectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -48,6 +48,8 @@ _CODES: Final = {404: "not-found", 405: "method-not-allowed"}
 class BadRequest(AnofelError):
     """A request is not one that the interface describes."""
 
+    code = "bad-request"
+
     def __init__(self, status: int, code: str, detail: str) -> None:
         super().__init__(detail)
         self.status = status

@@ -9,7 +9,7 @@ import contextlib
 import fcntl
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -119,15 +119,20 @@ class BlobIndex:
         with contextlib.suppress(sqlite3.Error), self._transaction():
             self._connection.execute("DELETE FROM upload WHERE name = ?", (name,))
 
-    def keep(self, sha256: bytes, keep_until: int | None, *, pinned: bool) -> None:
-        """Set how long a present blob is kept, and whether a posting refers to it."""
-        entry = self.find(sha256)
+    def extend(self, sha256: bytes, keep_until: int | None) -> None:
+        """Set how long a present blob is kept."""
         with self._transaction():
-            self._connection.execute(
-                "UPDATE blob SET keep_until = ?, pinned = ? WHERE sha256 = ?", (keep_until, pinned, sha256)
+            self._connection.execute("UPDATE blob SET keep_until = ? WHERE sha256 = ?", (keep_until, sha256))
+
+    def pin(self, kept: Mapping[bytes, int | None]) -> None:
+        """Note that postings refer to present blobs, and how long each is kept."""
+        entries = [self.find(sha256) for sha256 in kept]
+        with self._transaction():
+            self._connection.executemany(
+                "UPDATE blob SET keep_until = ?, pinned = 1 WHERE sha256 = ?",
+                [(keep_until, sha256) for sha256, keep_until in kept.items()],
             )
-        if entry is not None and pinned and not entry.pinned:
-            self.unreferenced -= entry.length
+        self.unreferenced -= sum(entry.length for entry in entries if entry and not entry.pinned)
 
     def start_removal(self, height: int) -> int:
         """Announce that every blob kept up to a lower height goes; returns how many."""

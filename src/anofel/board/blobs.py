@@ -13,6 +13,7 @@ import hashlib
 import os
 import secrets
 import threading
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Self
@@ -145,13 +146,21 @@ class BlobStore:
 
         What was promised before is never shortened. Raises BlobUnknown, BlobPruned.
         """
-        if until_height is not None:
-            _check_height(until_height)
+        self.pin_all([(sha256, until_height)])
+
+    def pin_all(self, pins: Iterable[tuple[bytes, int | None]]) -> None:
+        """Keep many blobs, all or none, with one flush to the disk."""
         with self._lock, disk_errors(self.directory):
-            entry = self._entry(sha256)
-            keep = _later(entry.keep_until, until_height)
-            if keep != entry.keep_until or not entry.pinned:
-                self._index.keep(sha256, keep, pinned=True)
+            changed: dict[bytes, int | None] = {}
+            for sha256, until_height in pins:
+                if until_height is not None:
+                    _check_height(until_height)
+                entry = self._entry(sha256)
+                keep = _later(changed.get(sha256, entry.keep_until), until_height)
+                if keep != entry.keep_until or not entry.pinned:
+                    changed[sha256] = keep
+            if changed:
+                self._index.pin(changed)
 
     def prune(self, height: int) -> int:
         """Remove every blob whose last height lies below ``height``; returns how many."""
@@ -183,7 +192,7 @@ class BlobStore:
             raise BlobLengthMismatch(f"The blob {sha256.hex()} has {entry.length} bytes, not {length}.")
         keep = _later(entry.keep_until, expires)
         if keep != entry.keep_until:
-            self._index.keep(sha256, keep, pinned=entry.pinned)
+            self._index.extend(sha256, keep)
         return True
 
     def _refuse_over_caps(self, length: int) -> None:

@@ -165,7 +165,7 @@ class LightClient:
         except InvalidBlock as error:
             self.chain = self._load()
             raise self._caught(f"block-{height}", block.to_bytes(), str(error)) from None
-        except BaseException:  # a blob could not be fetched, or somebody pressed Ctrl-C: half taken
+        except BaseException:  # no blob, or a signal: the block is half taken, and nobody lied
             self.chain = self._load()
             raise
         self._store.append(block, snapshot.encode(self.state) if height % SNAPSHOT_BLOCKS == 0 else None)

@@ -182,8 +182,7 @@ class EmbeddedNode:
 
     def _commit(self, accepted: list[Posting]) -> None:
         state = self.state
-        for posting in accepted:
-            self._keep(retention.kept_by(state, posting.body))
+        self._keep([blob for posting in accepted for blob in retention.kept_by(state, posting.body)])
         self.store.add_pending(accepted, state.time)
         self._postings += [posting.data for posting in accepted]
 
@@ -195,8 +194,7 @@ class EmbeddedNode:
         return Accepted(result.id, self.state.height, again=False)
 
     def _keep(self, kept: Sequence[retention.Kept]) -> None:
-        for blob in kept:
-            self.blobs.pin(blob.sha256, blob.until)
+        self.blobs.pin_all((blob.sha256, blob.until) for blob in kept)
 
     # Blocks
 

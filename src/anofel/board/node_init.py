@@ -117,6 +117,12 @@ def make_node(
     return genesis
 
 
+def receipts_until(genesis: Genesis) -> str:
+    """Return the day on which the first storage certificate of genesis expires, and receipts with it."""
+    chains = [[x509.load_der_x509_certificate(der) for der in chain] for chain in genesis.holders]
+    return min(c.not_valid_after_utc for chain in chains for c in chain).date().isoformat()
+
+
 def _read_roots(paths: Sequence[Path]) -> tuple[bytes, ...]:
     roots: list[bytes] = []
     for path in paths:

@@ -7,7 +7,7 @@ they depend on, so that nothing is verified twice.
 
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 from anofel.board.attachments import AttachmentMissing, Attachments, DamagedBlob
@@ -80,11 +80,11 @@ class Candidate:
     posting: Posting
     author: Author
     claim: Claim
+    key: bytes = field(init=False)
+    """What the verdict is kept under: the posting and everything else it depends on."""
 
-    @property
-    def key(self) -> bytes:
-        """What the verdict is kept under: the posting and everything else it depends on."""
-        return self.posting.id + hashlib.sha256(self.claim.context).digest()
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "key", self.posting.id + hashlib.sha256(self.claim.context).digest())
 
 
 class Verifier:

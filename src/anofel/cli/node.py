@@ -111,7 +111,7 @@ def init(
     --insecure-development-keys
     """
     from anofel.board.node_files import NodeConfig
-    from anofel.board.node_init import Clock, insecure_trust, make_node, real_trust
+    from anofel.board.node_init import Clock, insecure_trust, make_node, real_trust, receipts_until
     from anofel.files import FileExists
     from anofel.keys import KeyDirectory
     from anofel.messages import Class, Limits
@@ -153,6 +153,7 @@ def init(
         "name": genesis.name,
         "genesis": genesis.hash.hex(),
         "interval_ms": genesis.interval_ms,
+        "receipts_until": receipts_until(genesis),
         "insecure": genesis.insecure,
     }
     _show(f"Board in {directory}", made, as_json=as_json)

@@ -95,7 +95,7 @@ def announce(
         owner = Owner(found, board, note)
         board.sync()
         task_id = owner.announce(loaded, _key_id(committee), early_end=early_end)
-        board.wait_for(lambda state: task_id in state.tasks, "the announcement", seconds=wait, on_wait=note)
+        board.wait_for(lambda state: task_id in state.tasks, "the announcement", seconds=wait)
         show("Task", {"task": task_id.hex(), "name": loaded.name, "committee": committee}, as_json=as_json)
         return
     raise typer.Exit(1)

@@ -65,6 +65,11 @@ class Posting:
     signature: bytes
     data: bytes = field(repr=False)
     """The exact bytes of the whole posting."""
+    id: bytes = field(init=False, repr=False, compare=False)
+    """The posting's name, for inclusion and caches."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "id", posting_id(self.data))
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
@@ -77,11 +82,6 @@ class Posting:
             signature=signature,
             data=data,
         )
-
-    @property
-    def id(self) -> bytes:
-        """The posting's name, for inclusion and caches."""
-        return posting_id(self.data)
 
     @property
     def content(self) -> bytes:

@@ -339,9 +339,9 @@ class Client(Role):
 
     def _finish(self, turn: Turn, outcome: str) -> None:
         """The turn is over for good; what would link it to this client is deleted."""
-        self.journal.finish(turn, outcome)
         self.drafts.drop(turn.bundle, turn.iteration)
         self.directory.outbox.forget(_submission(turn))
+        self.journal.finish(turn, outcome)
 
     def status(self) -> dict[str, Any]:
         """Say where this client stands; nothing in it names a posting."""

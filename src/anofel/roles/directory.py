@@ -13,7 +13,6 @@
 import fcntl
 import json
 import os
-import secrets as randomness
 import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -23,7 +22,7 @@ import msgspec
 
 from anofel.board.light_client import LightClient
 from anofel.errors import AnofelError, InvalidInput
-from anofel.files import FileExists, Secret, read_small_file, write_new_directory
+from anofel.files import FileExists, Secret, read_small_file, replace_file, write_new_directory
 from anofel.keystore import KeyFile, Keystore, Passphrase, Unlock
 from anofel.roles.outbox import Outbox
 from anofel.transport import Transport
@@ -159,9 +158,7 @@ class RoleDirectory:
 
     def keep_status(self, status: Mapping[str, Any]) -> None:
         """Keep what ``status`` shows; the last one wins."""
-        partial = self.path / f".{STATUS}.{randomness.token_hex(8)}"
-        partial.write_text(json.dumps(status, indent=2) + "\n")
-        partial.replace(self.path / STATUS)
+        replace_file(self.path / STATUS, (json.dumps(status, indent=2) + "\n").encode())
 
     def close(self) -> None:
         """Let the next process have the directory."""

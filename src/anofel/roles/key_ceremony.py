@@ -66,6 +66,7 @@ class KeyCeremony(CertifiedRole):
         self._member = run.members.index(self.identity.subject) + 1
         self._generation: KeyGeneration = schemes.by_name(schemes.NAMES[run.scheme]).key_generation()
         self._secret = f"run/{self._run_id.hex()}"
+        self._current: SecretRoundState | None = None
         self.key_id: bytes | None = None
         """The committee's name, once t members posted the same key."""
 
@@ -90,15 +91,18 @@ class KeyCeremony(CertifiedRole):
 
     def _resume(self) -> SecretRoundState:
         """Return the state of the round under way, from the key store; begin if there is none."""
-        secrets = self.directory.secrets
-        if self._secret in secrets:
-            return self._generation.resume(secrets[self._secret].reveal())
-        begun = self._generation.begin(generation_run(self._described, self.board.genesis.hash), self._member)
-        return self._keep(begun)
+        if self._current is None and self._secret in self.directory.secrets:
+            self._current = self._generation.resume(self.directory.secrets[self._secret].reveal())
+        if self._current is None:
+            run = generation_run(self._described, self.board.genesis.hash)
+            return self._keep(self._generation.begin(run, self._member))
+        return self._current
 
     def _keep(self, result: RoundResult) -> SecretRoundState:
+        """Keep a state before anything of it is sent."""
         self.directory.secrets[self._secret] = result.state.to_bytes()
         self.directory.secrets.save()
+        self._current = result.state
         return result.state
 
     def _has_posted(self, run: KeyRun, number: int) -> bool:

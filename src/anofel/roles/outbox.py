@@ -4,9 +4,8 @@ A posting has a name, such as ``aggregate/<task>/<iteration>``. The first postin
 is the only one that is ever sent under it.
 """
 
-import os
+import contextlib
 import re
-import secrets
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +15,7 @@ import msgspec
 
 from anofel.board.light_client import LightClient
 from anofel.errors import AnofelError, InvalidInput
-from anofel.files import FileExists, Secret, write_new_file
+from anofel.files import FileExists, Secret, replace_file, write_new_file
 from anofel.messages import Posting
 from anofel.transport import RETRIED, Refused
 
@@ -62,7 +61,13 @@ class Outbox:
     """The postings of one role in one directory."""
 
     def __init__(self, directory: Path) -> None:
+        """Open an outbox; only one process at a time may."""
         self._directory = directory
+        self._answers: dict[str, Answer] = {}
+        for path in directory.glob(f"*{_ANSWER}"):
+            name = path.name.removesuffix(_ANSWER).replace(".", "/")
+            with contextlib.suppress(msgspec.MsgspecError):  # damaged: the board is asked again
+                self._answers[name] = msgspec.json.decode(path.read_bytes(), type=Answer)
 
     def send(self, board: LightClient, name: str, make: Callable[[], Posting]) -> Sent:
         """Send the posting of this name; ``make`` makes it if none is stored, and uploads what it names.
@@ -94,23 +99,16 @@ class Outbox:
             posting = Posting.from_bytes(path.read_bytes())
         except (OSError, InvalidInput):
             raise DamagedOutbox(f"{path} cannot be read; nothing is sent in its place.") from None
-        return Sent(name, posting, self._answer(name))
+        return Sent(name, posting, self._answers.get(name))
 
     def forget(self, name: str) -> None:
         """Delete a posting whose time is over, so that nothing here says whose it was.
 
         Security: only for a name that the caller will never use again.
         """
+        self._answers.pop(name, None)
         for suffix in (_ANSWER, _POSTING):
             self._path(name, suffix).unlink(missing_ok=True)
-
-    def unanswered(self) -> list[Sent]:
-        """Return what was stored and never answered: what a crash interrupted."""
-        return [sent for sent in self if sent.answer is None]
-
-    def refused(self) -> list[Sent]:
-        """Return what the board refused for good."""
-        return [sent for sent in self if sent.is_refused]
 
     def __iter__(self) -> Iterator[Sent]:
         """Go through everything stored, by name."""
@@ -118,6 +116,14 @@ class Outbox:
             sent = self.find(path.name.removesuffix(_POSTING).replace(".", "/"))
             if sent is not None:
                 yield sent
+
+    def unanswered(self) -> list[Sent]:
+        """Return what was stored and never answered: what a crash interrupted."""
+        return [sent for sent in self if sent.answer is None]
+
+    def refused(self) -> dict[str, Answer]:
+        """Return what the board refused for good, by name."""
+        return {name: answer for name, answer in sorted(self._answers.items()) if answer.refused}
 
     def _store(self, name: str, posting: Posting) -> Sent:
         """Keep a posting durably; a name is taken once."""
@@ -135,23 +141,9 @@ class Outbox:
     def _is_fresh(sent: Sent, height: int) -> bool:
         return sent.answer is not None and height < sent.answer.height + RESEND_BLOCKS
 
-    def _answer(self, name: str) -> Answer | None:
-        try:
-            return msgspec.json.decode(self._path(name, _ANSWER).read_bytes(), type=Answer)
-        except FileNotFoundError:
-            return None
-        except msgspec.MsgspecError:
-            return None  # the board is asked again, with the same bytes
-
     def _write_answer(self, name: str, answer: Answer) -> None:
-        path = self._path(name, _ANSWER)
-        partial = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
-        descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(msgspec.json.encode(answer))
-            file.flush()
-            os.fsync(descriptor)
-        partial.replace(path)
+        replace_file(self._path(name, _ANSWER), Secret(msgspec.json.encode(answer)))
+        self._answers[name] = answer
 
     def _path(self, name: str, suffix: str) -> Path:
         if not _NAME.fullmatch(name) or len(name) > _MAX_NAME:

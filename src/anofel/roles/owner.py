@@ -9,8 +9,7 @@
 """
 
 import json
-import os
-import secrets
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,7 +19,7 @@ from anofel.board.rules.tasks import check_task
 from anofel.board.state import Bundle, Phase, Position, Progress, TaskState
 from anofel.certificates import Purpose
 from anofel.errors import InvalidInput
-from anofel.files import write_new_file
+from anofel.files import replace_file, write_new_file
 from anofel.learning.build import rule_of, trainer_of
 from anofel.learning.evaluate import Measure
 from anofel.learning.integer_model import IntegerModel
@@ -71,6 +70,7 @@ class Owner(CertifiedRole):
         """How each new model is measured; None if the owner has no rows."""
         self._end_after = end_after
         self._closing = False
+        self._announced = announcement_in(directory.outbox)
         self.iterations: list[dict[str, Any]] = read_iterations(directory.path)
         """The outcomes so far, as in ``iterations.jsonl``."""
 
@@ -96,12 +96,13 @@ class Owner(CertifiedRole):
     @property
     def announcement(self) -> Announcement:
         """What was announced. Raises ``NotAnnounced``."""
-        body = announcement_in(self.directory.outbox)
-        if body is None:
+        if self._announced is None:
+            self._announced = announcement_in(self.directory.outbox)
+        if self._announced is None:
             raise NotAnnounced("This owner has announced no task; do it with anofel owner announce.")
-        return body
+        return self._announced
 
-    @property
+    @cached_property
     def task(self) -> Task:
         """The task itself."""
         return Task.from_bytes(self.announcement.document)
@@ -209,7 +210,7 @@ class Owner(CertifiedRole):
 
     def observe(self, block: Block) -> None:  # noqa: ARG002 - the state after it is what counts
         """Write down the outcome of an iteration, also of one that ended while we were away."""
-        if announcement_in(self.directory.outbox) is not None:
+        if self._announced is not None:
             self._note_outcome()
 
     def _note_outcome(self) -> None:
@@ -295,12 +296,8 @@ def read_iterations(path: Path) -> list[dict[str, Any]]:
 
 
 def _write_iterations(path: Path, entries: list[dict[str, Any]]) -> None:
-    partial = path / f".{ITERATIONS}.{secrets.token_hex(8)}"
-    with partial.open("x") as file:
-        file.writelines(json.dumps(entry) + "\n" for entry in entries)
-        file.flush()
-        os.fsync(file.fileno())
-    partial.replace(path / ITERATIONS)
+    lines = [json.dumps(entry) + "\n" for entry in entries]
+    replace_file(path / ITERATIONS, "".join(lines).encode())
 
 
 def _ledger_name(task: TaskState) -> str:

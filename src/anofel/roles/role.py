@@ -63,9 +63,8 @@ class Role(ABC):
             "height": self.state.height,
             "waits_for": self.waits_for,
             "refused": [
-                {"posting": sent.name, "code": sent.answer.refused, "detail": sent.answer.detail}
-                for sent in self.directory.outbox.refused()
-                if sent.answer is not None
+                {"posting": name, "code": answer.refused, "detail": answer.detail}
+                for name, answer in self.directory.outbox.refused().items()
             ],
         }
 

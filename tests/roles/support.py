@@ -1,0 +1,265 @@
+"""A board and roles as processes, each with its own directory; the test itself plays the clients."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from anofel.board.light_client import LightClient
+from anofel.board.state import Bundle, Phase, Position, State
+from anofel.certificates import Purpose, verify_chain
+from anofel.committee.interface import Int64Vector
+from anofel.keys import KeyDirectory
+from anofel.messages import Block, ChainAuthor, Class, make_posting
+from anofel.phase1_setup.certification import Credential
+from anofel.phase1_setup.certifier_keys import offer_key
+from anofel.phase1_setup.client_registration import post_registration, register
+from anofel.phase2_training.submit_update import post_submission, prepare_submission, seal_submission
+from anofel.primitives import (
+    CertifierSecret,
+    DatasetDigest,
+    DatasetType,
+    Epoch,
+    MasterSecret,
+    MessageSecret,
+    Salt,
+)
+from anofel.roles.aggregator import Aggregator
+from anofel.roles.directory import RoleDirectory, unlock_with
+from anofel.roles.role import Role
+from anofel.task import Task
+from anofel.testing_ca import write_role
+from anofel.transport import Transport
+from tests.node.support import LIMITS, BoardOfTest, NodeProcess, make_board
+from tests.patients import DOCUMENT
+
+INTERVAL_MS = 150
+SIZE = Class(
+    max_length=1000, max_posts=8, post_from=0, train=400, aggregate=400, count=400, sum=400, model=400
+)
+HASTY = replace(SIZE, max_posts=4, train=25, aggregate=5, count=5, sum=5)
+"""A committee that is not there fails soon."""
+WIDE = replace(LIMITS, max_key_bytes=16 << 20, max_model_bytes=16 << 20, root_window=600, grace=20)
+SECONDS = 90
+
+
+class Process:
+    """One command as a process; what it says goes to a file."""
+
+    def __init__(self, log: Path, *command: str) -> None:
+        self.log = log
+        with log.open("ab") as errors:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "anofel", *command], stdout=subprocess.PIPE, stderr=errors
+            )
+
+    def kill(self) -> None:
+        self.process.send_signal(signal.SIGKILL)
+        self.process.communicate(timeout=30)
+
+    def finish(self, seconds: float = SECONDS) -> dict[str, Any]:
+        """Wait for the end; return the JSON document."""
+        out, _ = self.process.communicate(timeout=seconds)
+        assert self.process.returncode == 0, self.log.read_text()
+        return json.loads(out) if out else {}
+
+    def stop(self) -> int:
+        self.process.send_signal(signal.SIGTERM)
+        self.process.communicate(timeout=30)
+        return self.process.returncode
+
+
+@dataclass
+class ClientOfTest:
+    credential: Credential
+    salt: Salt = field(default_factory=Salt.generate)
+
+
+class Deployment:
+    """Everybody on one board; the directories are under one path."""
+
+    def __init__(self, path: Path, keys: KeyDirectory) -> None:
+        self.path, self.keys = path, keys
+        self.board: BoardOfTest = make_board(
+            path / "node", keys, interval_ms=INTERVAL_MS, limits=WIDE, classes=(SIZE, HASTY), bundle_wait=3
+        )
+        self.node = NodeProcess(self.board.directory)
+        self.view = LightClient(path / "view", Transport(self.node.url), genesis_hash=self.board.genesis.hash)
+        self.certifier = CertifierSecret.generate()
+        self.clients: list[ClientOfTest] = []
+        self.processes: list[Process] = []
+        self.outcomes: dict[tuple[bytes, int], Position] = {}
+
+    def close(self) -> None:
+        for process in self.processes:
+            if process.process.poll() is None:
+                process.kill()
+        self.view.close()
+        if self.node.process.poll() is None:
+            self.node.stop(signal.SIGKILL)
+
+    # Roles as processes
+
+    def init(self, role: str, name: str) -> str:
+        """``anofel ROLE init``; returns the subject."""
+        now = int(time.time())
+        issued = self.board.authority.issue(Purpose(role), name, now - 3600, now + 86_400)
+        write_role(self.path / f"{name}-certificate", issued)
+        made = self.run(
+            role, "init", name, "--board", self.node.url, "--genesis", self.board.genesis.hash.hex(),
+            "--certificate", str(self.path / f"{name}-certificate" / "certificate.pem"),
+            "--key", str(self.path / f"{name}-certificate" / "key.pem"), "--json",
+        )  # fmt: skip
+        return str(made["subject"])
+
+    def start(self, role: str, command: str, name: str, *options: str) -> Process:
+        unlock = ("--key-file", str(self.path / f"{name}.key"))
+        process = Process(self.path / f"{name}.log", role, command, str(self.path / name), *options, *unlock)
+        self.processes.append(process)
+        return process
+
+    def run(self, role: str, command: str, name: str, *options: str) -> dict[str, Any]:
+        return self.start(role, command, name, *options).finish()
+
+    @contextmanager
+    def playing(self, kind: type[Aggregator], name: str) -> Iterator[Aggregator]:
+        """An aggregator in this process, which takes its steps when the test says so."""
+        unlock = unlock_with(self.path / f"{name}.key", None)
+        with RoleDirectory.open(self.path / name, unlock, role="aggregator") as directory:
+            view = directory.connect()
+            try:
+                yield kind(directory, view)
+            finally:
+                view.close()
+
+    def work(self, role: Role, condition: Callable[[], bool], what: str) -> None:
+        """Let a role of this process take steps until something holds."""
+        end = time.monotonic() + SECONDS
+        while not condition():
+            assert time.monotonic() < end, f"Worked for {what} in vain."
+            role.work()
+            time.sleep(role.board.poll_seconds())
+
+    def status(self, role: str, name: str) -> dict[str, Any]:
+        out = subprocess.run(
+            [sys.executable, "-m", "anofel", role, "status", str(self.path / name), "--json"],
+            check=True,
+            capture_output=True,
+        )
+        return dict(json.loads(out.stdout))
+
+    # The certifier and the clients
+
+    def offer_certifier_key(self) -> None:
+        role = self.board.certifier()
+        holder = verify_chain(role.chain, [self.board.authority.root], Purpose.CERTIFIER, int(time.time()))
+        body = offer_key(self.certifier, holder=holder, genesis=self.board.genesis.hash)
+        self.view.post(make_posting(body, ChainAuthor(role.chain), self.board.genesis.hash, role.sign))
+        self.wait(lambda state: len(state.certifiers) > 0, "the certifier")
+
+    def register(self, number: int) -> None:
+        state, prover = self.view.state, self.keys.registration_prover(threads=1)
+        for place in range(number):
+            d, dt = DatasetDigest.of_chunks([b"rows %d" % place]), DatasetType(7)
+            msk, secret = MasterSecret.generate(), MessageSecret.generate()
+            certificate = self.certifier.certify(d, msk.public_key(), dt)
+            client = ClientOfTest(Credential(msk, d, dt, self.certifier.public_key(), certificate))
+            content = register(
+                client.credential,
+                salt=client.salt,
+                message_secret=secret,
+                certifiers=state.certifier_tree,
+                epoch=Epoch(state.genesis_hash, state.epoch),
+                prover=prover,
+            )
+            self.view.post(post_registration(content, secret, genesis=state.genesis_hash, epoch=state.epoch))
+            self.clients.append(client)
+        self.wait(lambda state: len(state.clients) >= number, "the clients")
+
+    def submit(self, bundle: Bundle, client: ClientOfTest, update: Int64Vector | None) -> None:
+        prepared = prepare_submission(
+            self.view.state,
+            bundle,
+            client.credential,
+            salt=client.salt,
+            target=None if update is None else 0,
+            prover=self.keys.submission_prover(threads=1),
+            key_of=self.view.chain.verifier.shares.key_of,
+        )
+        sealed = seal_submission(prepared, update)
+        blobs = [self.view.upload(payload) for payload in sealed.payloads]
+        self.view.post(post_submission(sealed, blobs, genesis=self.board.genesis.hash))
+
+    # Waiting
+
+    def wait(self, condition: Callable[[State], bool], what: str, seconds: float = SECONDS) -> None:
+        """Follow the board block by block, so that no outcome is missed."""
+        end = time.monotonic() + seconds
+        while True:
+            self.view.sync(on_block=self._note)
+            if condition(self.view.state):
+                return
+            assert time.monotonic() < end, f"Waited for {what} in vain."
+            time.sleep(self.view.poll_seconds())
+
+    def _note(self, _block: Block) -> None:
+        for bundle in self.view.state.bundles.values():
+            for position in bundle.current.positions if bundle.current else ():
+                if position.progress.is_outcome and bundle.current:
+                    name = (position.task_id, bundle.current.number)
+                    self.outcomes.setdefault(name, deepcopy(position))
+
+    def bundle(self, task_id: bytes) -> Bundle:
+        number = self.view.state.tasks[task_id].bundle
+        assert number is not None
+        return self.view.state.bundles[number]
+
+    def wait_open(self, task_id: bytes, iteration: int) -> Bundle:
+        def is_open(state: State) -> bool:
+            task = state.tasks.get(task_id)
+            bundle = None if task is None or task.bundle is None else state.bundles[task.bundle]
+            return bundle is not None and bundle.phase is Phase.OPEN and bundle.iterations == iteration
+
+        self.wait(is_open, f"iteration {iteration}")
+        return self.bundle(task_id)
+
+    def wait_outcome(self, task_id: bytes, iteration: int) -> Position:
+        self.wait(lambda _: (task_id, iteration) in self.outcomes, f"the outcome of iteration {iteration}")
+        return self.outcomes[task_id, iteration]
+
+
+def write_task(path: Path, **sections: dict[str, Any]) -> Task:
+    """Write the common task as a file."""
+    document = deepcopy(DOCUMENT)
+    document["privacy"] |= {"min_clients": 2, "max_colluders": 0, "max_posts": 8, "max_releases": 3}
+    for name, values in sections.items():
+        document[name] |= values
+    lines: list[str] = []
+    for name, values in document.items():
+        lines += [f"[{name}]", *(f"{key} = {_toml(value)}" for key, value in values.items())]
+    path.write_text("\n".join(lines) + "\n")
+    return Task.load(path)
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key} = {_toml(entry)}" for key, entry in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(_toml(entry) for entry in value) + "]"
+    return json.dumps(value)
+
+
+@contextmanager
+def deployed(path: Path, keys: KeyDirectory) -> Iterator[Deployment]:
+    made = Deployment(path, keys)
+    try:
+        yield made
+    finally:
+        made.close()

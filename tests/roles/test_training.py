@@ -1,0 +1,213 @@
+"""A committee of three and an owner, each a process of its own, train a task over a real node."""
+
+import csv
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from anofel.board.rules.common import find_position
+from anofel.board.state import Position, Progress
+from anofel.keys import KeyDirectory
+from anofel.learning.build import rule_of
+from anofel.learning.integer_model import IntegerModel
+from anofel.messages import Aggregate, CountShare, Exclusion
+from anofel.phase3_access.homomorphic_sum import CollectedSum, Collector, post_aggregate
+from anofel.phase3_access.partial_decryption import share_of_count
+from anofel.roles.aggregator import Aggregator, Duty
+from anofel.roles.owner import initial_model
+from tests.board.world import a_vector
+from tests.patients import make_table
+from tests.roles.support import Deployment, deployed, write_task
+
+MEMBERS = ("member-a", "member-b", "member-c")
+
+
+def establish(world: Deployment) -> str:
+    """Key generation by three processes; one is killed in the middle and started again."""
+    subjects = [world.init("aggregator", name) for name in MEMBERS]
+    options = ["--name", "first", "--threshold", "2", "--json"]
+    for subject in subjects:
+        options += ["--member", subject]
+    running = [world.start("aggregator", "keygen", name, *options) for name in MEMBERS]
+    world.wait(lambda state: any(run.posted.get(0) for run in state.runs.values()), "a first message")
+    running[0].kill()
+    running[0] = world.start("aggregator", "keygen", MEMBERS[0], *options)
+    made = {process.finish()["committee"] for process in running}
+    assert len(made) == 1
+    return made.pop()
+
+
+class Liar(Aggregator):
+    """States a sum without the first submission, and then a share that it did not compute."""
+
+    def _send_aggregate(self, duty: Duty) -> None:
+        def make() -> Aggregate:
+            scheme, key = self._committee_key(duty)
+            victim = min(duty.iteration.submissions)
+            collector = Collector(self.state, duty.bundle, duty.task, scheme, key)
+            collector._taken.add(victim)
+            collector.take(self.state, duty.bundle, duty.task, self.board.attachments.read)
+            lie = CollectedSum(collector.finish().total, (Exclusion(nullifier=victim, reason=1),))
+            blob = self.board.upload(lie.total.to_bytes())
+            return post_aggregate(duty.task.task_id, duty.bundle, duty.member, lie, blob)
+
+        self.send(f"aggregate/{duty.name}", make)
+
+    def _do(self, duty: Duty) -> None:
+        if duty.position.agreed is None:
+            super()._do(duty)
+        else:
+            self._send_count_share(duty)
+
+    def _send_count_share(self, duty: Duty) -> None:
+        def make() -> CountShare:
+            _, key = self._committee_key(duty)
+            share = share_of_count(self.state, duty.bundle, duty.task, key, self._share(duty))
+            return replace(share, share=share.share[:-1] + bytes([share.share[-1] ^ 1]))
+
+        self.send(f"count-share/{duty.name}", make)
+
+
+@pytest.fixture(scope="module")
+def world(keys: KeyDirectory, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Deployment, str]]:
+    """A board with a committee and three registered clients."""
+    with deployed(tmp_path_factory.mktemp("deployment"), keys) as made:
+        committee = establish(made)
+        made.offer_certifier_key()
+        made.register(3)
+        yield made, committee
+
+
+def announce(world: Deployment, committee: str, name: str, *options: str) -> bytes:
+    world.init("owner", name)
+    task = str(world.path / f"{name}.toml")
+    announced = world.run("owner", "announce", name, task, "--committee", committee, *options, "--json")
+    return bytes.fromhex(announced["task"])
+
+
+def write_rows(path: Path, rows: int) -> Path:
+    """Rows that the owner measures its models on."""
+    table = make_table(rows)
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(table.columns)
+        writer.writerows(zip(*table.columns.values(), strict=True))
+    return path
+
+
+def test_a_task_is_trained_to_its_end_whatever_happens_to_its_parties(
+    world: tuple[Deployment, str],
+) -> None:
+    world, committee = world
+    task = write_task(world.path / "owner.toml")
+    rows = write_rows(world.path / "rows.csv", 60)
+    train = ("--end-after", "3", "--validation", str(rows), "--json")
+    task_id = announce(world, committee, "owner", "--early-end")
+    a, b, c = (world.start("aggregator", "run", name) for name in MEMBERS)
+    owner = world.start("owner", "run", "owner", *train)
+    expected, rule = initial_model(task), rule_of(task)
+
+    def post(iteration: int, num_real: int = 3) -> None:
+        """Three clients post; what the plain computation makes of it is the expected model."""
+        nonlocal expected
+        bundle = world.wait_open(task_id, iteration)
+        assert world.view.state.tasks[task_id].model == expected.digest()
+        updates = [a_vector(task, 10 * iteration + place) for place in range(num_real)]
+        padded = [*updates, None, None, None][:3]
+        for client, update in zip(world.clients, padded, strict=True):
+            world.submit(bundle, client, update)
+        if num_real >= 2:
+            expected = rule.apply(expected, np.sum(updates, axis=0, dtype=np.int64), num_real)
+
+    def position(role: Aggregator) -> Position:
+        """Where iteration 4 stands in the view of a role of this process."""
+        found = find_position(role.state, role.state.tasks[task_id])
+        assert found is not None
+        return found[2] if found[1].number == 4 else Position(task_id)
+
+    # 1. An aggregator is killed in the middle and started again.
+    post(1)
+    a.kill()
+    a = world.start("aggregator", "run", MEMBERS[0])
+    first = world.wait_outcome(task_id, 1)
+    assert (first.progress, first.count) == (Progress.SUMMED, 3)
+
+    # 2. Too few clients: nothing is decrypted, and the same model opens the next iteration.
+    post(2, num_real=1)
+    assert world.wait_outcome(task_id, 2).progress is Progress.TOO_FEW
+
+    # 3. One of three is dead, and the owner is killed in the middle and started again.
+    c.kill()
+    post(3)
+    owner.kill()
+    owner = world.start("owner", "run", "owner", *train)
+    third = world.wait_outcome(task_id, 3)
+    assert third.progress is Progress.SUMMED
+    assert len(third.count_shares) == 2
+
+    # 4. One of three lies; it is named, and the iteration completes.
+    assert b.stop() == 0
+    with world.playing(Aggregator, MEMBERS[1]) as honest, world.playing(Liar, MEMBERS[2]) as liar:
+        post(4)
+        lied = f"aggregate/{task_id.hex()}/4"
+        world.work(liar, lambda: liar.directory.outbox.find(lied) is not None, "a wrong aggregate")
+        world.work(honest, lambda: position(honest).agreed is not None, "an agreement")
+        forged = f"count-share/{task_id.hex()}/4"
+        world.work(liar, lambda: liar.directory.outbox.find(forged) is not None, "a refusal")
+        world.work(honest, lambda: position(honest).progress.is_outcome, "the sum")
+        sent = liar.directory.outbox.find(forged)
+        assert sent is not None
+        assert sent.answer is not None
+        assert sent.answer.refused == "bad-count-share"
+        assert world.wait_outcome(task_id, 4).progress is Progress.SUMMED
+        members = world.view.state.committees[bytes.fromhex(committee)].current.members
+        culprit = members.index(liar.identity.subject) + 1
+        assert [(entry["iteration"], entry["member"]) for entry in honest.culprits] == [(4, culprit)]
+
+    # Three releases: the task ends, and the owner with it.
+    result = owner.finish()
+    outcomes = [(entry["iteration"], entry["outcome"], entry["count"]) for entry in result["iterations"]]
+    assert outcomes == [(1, "summed", 3), (2, "too-few", 1), (3, "summed", 3), (4, "summed", 3)]
+    assert [entry["releases"] for entry in result["epsilon"]] == [1, 2, 3]
+    assert result["iterations"][3]["model"] == expected.digest().hex()
+    final = world.path / "owner" / "models" / f"{expected.digest().hex()}.model"
+    assert IntegerModel.from_bytes(final.read_bytes()).to_bytes() == expected.to_bytes()
+    assert "the model stays" in (world.path / "owner.log").read_text()
+
+    assert result["iterations"][3]["culprits"] == [culprit]
+    named = world.status("aggregator", MEMBERS[0])["culprits"]
+    assert [(entry["iteration"], entry["member"]) for entry in named] == [(4, culprit)]
+    assert [entry["metrics"] is None for entry in result["iterations"]] == [False, True, False, False]
+    assert set(result["iterations"][3]["metrics"]) == {"loss", "accuracy", "auc"}
+    assert a.stop() == 0
+    audited = subprocess.run(
+        [sys.executable, "-m", "anofel", "audit", world.node.url], capture_output=True, text=True
+    )
+    assert audited.returncode == 0, audited.stderr
+
+
+def test_without_its_committee_a_task_keeps_its_model_until_it_is_closed(
+    world: tuple[Deployment, str],
+) -> None:
+    world, committee = world
+    task = write_task(world.path / "hasty.toml", task={"name": "hasty"}, privacy={"max_posts": 4})
+    task_id = announce(world, committee, "hasty")
+    owner = world.start("owner", "run", "hasty")
+    bundle = world.wait_open(task_id, 1)
+    for seed, client in enumerate(world.clients):
+        world.submit(bundle, client, a_vector(task, seed))
+    assert world.wait_outcome(task_id, 1).progress is Progress.FAILED
+    world.wait_open(task_id, 2)
+    assert world.view.state.tasks[task_id].model == initial_model(task).digest()
+    assert owner.stop() == 0
+    assert "did not finish in time; the model stays" in (world.path / "hasty.log").read_text()
+    closed = world.run("owner", "close", "hasty", "--json")
+    assert closed["ended"]
+    assert (closed["releases"], closed["epsilon"]) == (0, [])
+    outcomes = [(entry["outcome"], entry["model"]) for entry in closed["iterations"]]
+    assert outcomes == [("failed", initial_model(task).digest().hex()), ("too-few", outcomes[0][1])]
