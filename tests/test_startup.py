@@ -27,6 +27,9 @@ LIGHT = (
     "anofel.roles.aggregator",
     "anofel.roles.owner",
     "anofel.roles.key_ceremony",
+    "anofel.roles.certifier_service",
+    "anofel.roles.client",
+    "anofel.roles.client_request",
 )
 
 
