@@ -54,6 +54,8 @@ class HasLeft(AnofelError):
 class RegistrationRefused(AnofelError):
     """The board refused the registration. ``code`` is the board's."""
 
+    code = "registration-refused"
+
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
         self.code = code
