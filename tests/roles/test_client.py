@@ -237,6 +237,8 @@ class Commands:
 
 def test_the_commands_from_init_to_a_post_and_a_kill(stage: Stage, tmp_path: Path) -> None:
     commands, world = Commands(stage, tmp_path), stage.world
+    with playing(stage.client()) as other:
+        other.register(seconds=60)  # an anonymity set of one is none
     write_role(tmp_path / "x509", world.authority.issue(Purpose.CERTIFIER, "Registry"))
     write_policy(tmp_path)
     write_table(tmp_path / "patients.csv", seed=77)

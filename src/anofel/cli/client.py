@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from anofel.cli.output import JsonOption, note
+from anofel.cli.output import JsonOption, note, print_json
 from anofel.cli.role_options import (
     BoardOption,
     CaFileOption,
@@ -305,7 +305,8 @@ def leave(
         for sentence in CONSEQUENCES:
             typer.echo(f"- {sentence}")
     if not confirm:
-        show("", {"left": False, "consequences": list(CONSEQUENCES)} if as_json else {}, as_json=as_json)
+        if as_json:
+            print_json({"left": False, "consequences": list(CONSEQUENCES)})
         note("Nothing was changed. Add --confirm to leave.")
         return
     with RoleDirectory.open(directory, unlock_with(key_file, passphrase_file), role=ROLE) as found:
