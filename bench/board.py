@@ -91,7 +91,9 @@ def make_history(keys: KeyDirectory, posts: int, directory: Path) -> None:
     committees = [world.establish() for _ in range(2)]
     world.board.next_block()
     for number, committee in enumerate(committees):
-        task = a_task(f"study {number}", privacy={"max_posts": posts, "min_clients": 2})
+        task = a_task(
+            f"study {number}", privacy={"max_posts": posts, "min_clients": 2}, model={"scale_bits": 12}
+        )
         world.announce(committee, task, early_end=True)
     note(f"{posts} registrations")
     world.add_clients(posts)
@@ -263,12 +265,12 @@ def in_process(threads: int, *arguments: str) -> object:
 # A real node over HTTP
 
 
-def node_directory(history: Path, scratch: Path) -> tuple[Path, list[bytes]]:
-    """A node's directory that ends where the submissions begin."""
-    directory = scratch / "node"
+def node_directory(history: Path, scratch: Path, kind: str) -> tuple[Path, list[bytes]]:
+    """A node's directory that ends where the postings of a kind begin."""
+    directory = scratch / f"node-{kind}"
     store = BlockStore(history, read_only=True)
     blocks = list(store.blocks(1))
-    before, wanted = split(blocks, "Submission")
+    before, wanted = split(blocks, kind)
     directory.mkdir()
     for path in history.iterdir():
         if path.is_file() and not path.name.startswith("board."):
@@ -290,9 +292,9 @@ def node_directory(history: Path, scratch: Path) -> tuple[Path, list[bytes]]:
     return directory, wanted
 
 
-def over_http(history: Path, scratch: Path) -> dict[str, float]:
-    """Submissions per second through a real node, and the time until a subscriber sees one."""
-    directory, wanted = node_directory(history, scratch)
+def over_http(history: Path, scratch: Path, kind: str) -> dict[str, float]:
+    """Postings per second through a real node, and the time until a subscriber sees one."""
+    directory, wanted = node_directory(history, scratch, kind)
     command = [sys.executable, "-m", "anofel", "node", "run", str(directory), "--port", "0", "--json"]
     node = subprocess.Popen(command, stdout=subprocess.PIPE, cwd=Path(__file__).parents[1])
     try:
@@ -381,7 +383,7 @@ def alone(directory: Path, kind: str) -> float:
 def measure(keys: KeyDirectory, posts: int, scratch: Path) -> list[Row]:
     history = scratch / "history"
     make_history(keys, posts, history)
-    rows = []
+    rows, latency = [], 0.0
     for kind, noun in (("Registration", "registrations"), ("Submission", "submissions")):
         peer = alone(history, kind)
         for threads in (1, 2):
@@ -390,11 +392,12 @@ def measure(keys: KeyDirectory, posts: int, scratch: Path) -> list[Row]:
             assert isinstance(rate, float)
             words = f"{noun} admitted directly, {threads} thread{'s' if threads > 1 else ''}"
             rows.append(Row(words, rate, "/s", "its proof alone, one by one", peer))
-    note("a node over HTTP")
-    through = over_http(history, scratch)
-    direct = rows[-1].ours
-    rows.append(Row("submissions admitted over HTTP", through["rate"], "/s", "directly", direct))
-    rows.append(Row("from post to subscriber", through["latency"], "s", "the block interval", 1.0))
+        direct = rows[-1].ours
+        note(f"{noun}, a node over HTTP")
+        through = over_http(history, scratch, kind)
+        latency = through["latency"]
+        rows.append(Row(f"{noun} admitted over HTTP", through["rate"], "/s", "directly", direct))
+    rows.append(Row("from post to subscriber", latency, "s", "the block interval", 1.0))
     note("replay and audit")
     rates = in_process(2, "replay", str(history))
     assert isinstance(rates, dict)

@@ -163,8 +163,7 @@ def verify_chain(chain: Sequence[bytes], roots: Sequence[bytes], purpose: Purpos
     identity = Identity.__new__(Identity)
     identity.certificate_id = hashlib.sha256(chain[0]).digest()
     identity.subject = subject_of_key(key)
-    name = leaf.subject.rfc4514_string()
-    identity.name = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in name)
+    identity.name = _name_of(leaf)
     identity.purpose = purpose
     identity.public_key = key
     return identity
@@ -173,6 +172,17 @@ def verify_chain(chain: Sequence[bytes], roots: Sequence[bytes], purpose: Purpos
 def subject_of_key(key: EllipticCurvePublicKey) -> bytes:
     """Return the stable name of a key: the SHA-256 of its SubjectPublicKeyInfo."""
     return hashlib.sha256(key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)).digest()
+
+
+def subject_and_name(leaf: bytes) -> tuple[bytes, str]:
+    """Return subject and name of a certificate whose chain was verified before."""
+    parsed = _parse(leaf, 0)
+    return subject_of_key(_leaf_key(parsed)), _name_of(parsed)
+
+
+def _name_of(leaf: x509.Certificate) -> str:
+    name = leaf.subject.rfc4514_string()
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in name)
 
 
 def subject_of_certificates(pem: bytes) -> bytes:

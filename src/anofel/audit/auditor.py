@@ -9,20 +9,24 @@ from anofel.board.genesis import TEST_MATERIAL, flaws_of
 from anofel.board.rule import Rejected
 from anofel.board.rules.committees import num_rounds
 from anofel.board.rules.common import addressee_of, scheme_name
+from anofel.board.rules.sums import Reason
 from anofel.board.rules.tasks import OWNER_RULE
 from anofel.board.state import Bundle, KeyRun, Position, Progress, State, TaskState
 from anofel.board.verification import Verifier
+from anofel.certificates import subject_and_name
 from anofel.committee import schemes
 from anofel.committee.errors import KeyGenerationFailed
 from anofel.committee.interface import RoundMessage
 from anofel.errors import AnofelError, VerificationError
-from anofel.messages import Block, Genesis, Posting, PrivacyLedger, Task
+from anofel.messages import Block, ChainAuthor, Genesis, Posting, PrivacyLedger, Task
 from anofel.phase1_setup.committee_keys import generation_run, handover_run
 from anofel.phase3_access.homomorphic_sum import collect
 from anofel.privacy.accounting import EpsilonMismatch, verify_micro_epsilon
 from anofel.privacy.plan import Plan
 from anofel.proofs import RegistrationVerifier, SubmissionVerifier
 from anofel.task import Task as TaskFile
+
+_REASONS = {Reason.PAYLOAD_REFUSED: "the payload is malformed"}
 
 
 class AuditFailed(VerificationError):
@@ -73,6 +77,7 @@ class Auditor:
         self._open: dict[tuple[int, int], Progress] = {}
         self._checked_sums: dict[tuple[int, int, int], bool] = {}
         self._known_shares: dict[bytes, bytes] = {}
+        self._names: dict[bytes, str] = {}
         self._hashes: dict[int, bytes] = {0: genesis.hash}
         self._report.notes += [TEST_MATERIAL[flaw] for flaw in flaws_of(genesis)]
 
@@ -91,6 +96,7 @@ class Auditor:
             raise AuditFailed(f"Block {height}: {error}", height=height, rule="blob") from None
         for place, posting in enumerate(self._postings):
             self._kinds[type(posting.body).__name__] += 1
+            self._learn_name(posting)
             self._check_posting(height, place, posting)
         self._check_committees(height)
         self._check_positions(height)
@@ -130,6 +136,11 @@ class Auditor:
 
     # Postings
 
+    def _learn_name(self, posting: Posting) -> None:
+        if isinstance(posting.author, ChainAuthor):
+            subject, name = subject_and_name(posting.author.chain[0])
+            self._names[subject] = name
+
     def _check_posting(self, height: int, place: int, posting: Posting) -> None:
         body = posting.body
         try:
@@ -167,7 +178,7 @@ class Auditor:
                 record = CommitteeRecord(
                     key_id=committee.key_id.hex(),
                     scheme=scheme_name(committee.scheme),
-                    members=len(shares.members),
+                    members=[self._names.get(member, member.hex()) for member in shares.members],
                     threshold=shares.threshold,
                     established_at=height,
                 )
@@ -176,6 +187,8 @@ class Auditor:
                 for record in self._report.committees:
                     if record.key_id == committee.key_id.hex():
                         record.handovers += 1
+                        record.members = [self._names.get(member, member.hex()) for member in shares.members]
+                        record.threshold = shares.threshold
 
     def _observe(self, height: int, run: KeyRun, shares_id: bytes, old: bytes | None) -> None:
         """Recompute a key from the messages of its run."""
@@ -267,7 +280,9 @@ class Auditor:
             clients_registered=current.num_clients,
             submissions=len(current.submissions),
             count=position.count,
-            excluded=[nullifier.hex() for nullifier, _ in agreed.excluded] if agreed else [],
+            excluded={nullifier.hex(): _REASONS[Reason(reason)] for nullifier, reason in agreed.excluded}
+            if agreed
+            else {},
             sum_checked=self._checked_sums.get((bundle.number, index, current.number)),
             aggregates_by=sorted(position.aggregates),
             count_shares_by=[share.member for share in position.count_shares],

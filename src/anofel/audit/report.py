@@ -10,7 +10,8 @@ class CommitteeRecord:
 
     key_id: str
     scheme: str
-    members: int
+    members: list[str]
+    """The names in the members' certificates, in the order of their numbers."""
     threshold: int
     established_at: int
     handovers: int = 0
@@ -27,8 +28,8 @@ class IterationRecord:
     clients_registered: int
     submissions: int
     count: int | None
-    excluded: list[str]
-    """Nullifiers of payloads that were left out."""
+    excluded: dict[str, str]
+    """Nullifiers of payloads that were left out, and why."""
     sum_checked: bool | None
     """Whether the sum was recomputed from the payloads; None if there was none."""
     aggregates_by: list[int]

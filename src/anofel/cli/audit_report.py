@@ -37,13 +37,16 @@ def show(report: AuditReport) -> None:
             [
                 c.key_id[:_SHORT] + "…",
                 c.scheme,
-                f"{c.threshold} of {c.members}",
+                f"{c.threshold} of {len(c.members)}",
                 str(c.established_at),
                 str(c.handovers),
+                "\n".join(f"{number}: {name}" for number, name in enumerate(c.members, start=1)),
             ]
             for c in report.committees
         ]
-        print_table("Committees", ["key", "scheme", "opens with", "since block", "handovers"], rows)
+        print_table(
+            "Committees", ["key", "scheme", "opens with", "since block", "handovers", "members"], rows
+        )
     if report.tasks:
         rows = [
             [
