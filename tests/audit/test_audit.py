@@ -75,7 +75,7 @@ def test_an_honest_history_is_accepted_and_described(history: Path) -> None:
 def test_the_report_is_readable(history: Path) -> None:
     result = CliRunner().invoke(app, ["audit", str(history)])
     assert result.exit_code == 0
-    for text in ("kept every rule", "study 0", "too-few", "2 of 3", "recomputed"):
+    for text in ("kept every rule", "study 0", "too-few", "2 of 3", "recomputed", "This is a TEST board"):
         assert text in result.output
 
 

@@ -1,7 +1,7 @@
 """An audit's report for a person."""
 
 from anofel.audit.report import AuditReport, IterationRecord, TaskRecord
-from anofel.cli.output import print_table
+from anofel.cli.output import print_table, print_text
 
 _SHORT = 16
 _COLUMNS = [
@@ -29,9 +29,9 @@ def show(report: AuditReport) -> None:
             ["sums recomputed", _sums(report)],
         ],
     )
-    print_table(
-        "Postings", ["kind", "number"], [[kind, str(number)] for kind, number in report.postings.items()]
-    )
+    if report.postings:
+        rows = [[kind, str(number)] for kind, number in report.postings.items()]
+        print_table("Postings", ["kind", "number"], rows)
     if report.committees:
         rows = [
             [
@@ -73,7 +73,7 @@ def show(report: AuditReport) -> None:
         ]
         print_table("Iterations", columns, [_row(record) for record in report.iterations])
     for text in report.notes:
-        print_table("Note: " + text, [], [])
+        print_text(f"Note: {text}")
 
 
 def _sums(report: AuditReport) -> str:

@@ -29,6 +29,11 @@ def print_table(title: str, columns: list[str], rows: list[list[str]]) -> None:
     _stdout.print(table)
 
 
+def print_text(text: str) -> None:
+    """Print a sentence that belongs to the result."""
+    _stdout.print(text, highlight=False, soft_wrap=True)
+
+
 def note(text: str) -> None:
     """Tell the user something that is not the result."""
     _stderr.print(text, style="dim", highlight=False, soft_wrap=True)
