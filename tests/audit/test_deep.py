@@ -20,8 +20,8 @@ from tests.board.world import World, a_task, a_vector
 __all__ = ["recording"]
 
 
-WRAPPED_KEY_BYTES = 2048 * 32
-"""The end of a sum of the lattice scheme; the masked vector stands before it."""
+IN_THE_VECTOR = 32 + 4 + 4
+"""A sum of the lattice scheme begins with the set's digest and the number of posts; then comes the vector."""
 
 
 def audit(world: World) -> AuditReport:
@@ -106,7 +106,7 @@ def test_a_sum_that_t_members_made_up_is_found(stages: SimpleNamespace) -> None:
         world.board.state, bundle, task, committee.scheme, committee.key, world.board.attachments.read
     )
     encoded = collected.total.to_bytes()
-    blob = world.board.store(flip(encoded, len(encoded) - WRAPPED_KEY_BYTES - 8))
+    blob = world.board.store(flip(encoded, IN_THE_VECTOR))
     for member in committee.members[:2]:
         body = post_aggregate(owner.task_id, bundle, member.number, collected, blob)
         world.board.post_as(member.role, body)
