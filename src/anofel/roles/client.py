@@ -93,6 +93,7 @@ class Client(Role):
         self._fetched = (0, 0)
         self.turn: Turn | None = None
         """The turn in the open iteration, as the last step left it."""
+        self._taken_before = self._turns_taken()
         self._settle()  # a crash may have come between a block and what it decides
 
     # Step 1.b: registration
@@ -195,10 +196,12 @@ class Client(Role):
     @property
     def is_done(self) -> bool:
         """Whether the one iteration is over that was asked for; a client that was late tries the next."""
-        turn = self.turn
-        if not self.once or turn is None:
-            return False
-        return turn.accepted or turn.skipped not in ("", "late")
+        return self.once and self._turns_taken() > self._taken_before
+
+    def _turns_taken(self) -> int:
+        """How many iterations this client took part in or decided against, from the journal."""
+        turns = self.journal.turns()
+        return sum(turn.accepted or turn.skipped not in ("", "late") for turn in turns)
 
     def _fetch_models(self, bundle: Bundle) -> None:
         """Download what every client of the bundle downloads, also one that does not post this time."""
