@@ -16,7 +16,7 @@ from anofel.audit.sources import open_source
 from anofel.board.store import BlockStore
 from anofel.cli import app
 from anofel.errors import AnofelError
-from anofel.messages import Posting
+from anofel.messages import Model, Posting
 from tests.audit.replay import flip
 
 
@@ -69,6 +69,7 @@ def test_an_honest_history_is_accepted_and_described(history: Path) -> None:
     }
     assert report["sums_recomputed"] == 4
     assert report["sums_pruned"] == 0
+    assert report["blobs_checked"] > 20
     assert [note for note in report["notes"] if "TEST board" in note] == report["notes"][:2]
 
 
@@ -102,6 +103,17 @@ def test_a_damaged_blob_is_found(copy: Path, kind: str) -> None:
     path = copy / "blobs" / blob.sha256.hex()[:2] / blob.sha256.hex()[2:4] / blob.sha256.hex()
     path.write_bytes(flip(path.read_bytes(), 100))
     with pytest.raises(AuditFailed, match="damaged") as caught:
+        run(copy)
+    assert caught.value.rule == "blob"
+
+
+def test_a_missing_last_model_is_found(copy: Path) -> None:
+    store = BlockStore(copy, read_only=True)
+    bodies = [Posting.from_bytes(data).body for block in store.blocks(1) for data in block.postings]
+    store.close()
+    name = [body.model.sha256 for body in bodies if isinstance(body, Model)][-1].hex()
+    (copy / "blobs" / name[:2] / name[2:4] / name).unlink()
+    with pytest.raises(AuditFailed, match=name) as caught:
         run(copy)
     assert caught.value.rule == "blob"
 

@@ -18,7 +18,7 @@ from anofel.board.node_files import NodeConfig
 from anofel.board.node_init import Clock, Trust, make_node
 from anofel.certificates import Purpose, RoleKey, verify_chain
 from anofel.keys import KeyDirectory
-from anofel.messages import Block, ChainAuthor, Class, Genesis, Limits, Posting, make_posting
+from anofel.messages import ChainAuthor, Class, Genesis, Limits, Posting, make_posting
 from anofel.phase1_setup.certifier_keys import offer_key
 from anofel.primitives import CertifierSecret
 from anofel.testing_ca import TestAuthority
@@ -137,12 +137,3 @@ def wait_until(condition, seconds: float = 20) -> None:  # type: ignore[no-untyp
 
 def height(client: httpx2.Client) -> int:
     return client.get("/v1/status").raise_for_status().json()["height"]
-
-
-def framed_blocks(data: bytes) -> list[Block]:
-    blocks, at = [], 0
-    while at < len(data):
-        length = int.from_bytes(data[at : at + 4], "little")
-        blocks.append(Block.from_bytes(data[at + 4 : at + 4 + length]))
-        at += 4 + length
-    return blocks

@@ -12,11 +12,12 @@ from pathlib import Path
 import httpx2
 import pytest
 
+from anofel.board.framing import unframe
 from anofel.board.node_files import NodeConfig
 from anofel.board.rules import MAX_POSTING_BYTES
 from anofel.keys import KeyDirectory
 from anofel.messages import Block, Genesis, Receipt, receipt_bytes
-from tests.node.support import OCTETS, BoardOfTest, framed_blocks, height, make_board, running, wait_until
+from tests.node.support import OCTETS, BoardOfTest, height, make_board, running, wait_until
 
 FIXED_HEADERS = {
     "accept-ranges",
@@ -174,8 +175,8 @@ def test_status_is_the_last_block(client: httpx2.Client, board: BoardOfTest) -> 
 def test_headers_are_blocks_without_their_postings(client: httpx2.Client, board: BoardOfTest) -> None:
     posted = post(client, board.posting().data).json()["height"]
     wait_until(lambda: height(client) >= posted + 1)
-    whole = framed_blocks(client.get(f"/v1/blocks?from={posted}&limit=2").content)
-    bare = framed_blocks(client.get(f"/v1/headers?from={posted}&limit=2").content)
+    whole = unframe(client.get(f"/v1/blocks?from={posted}&limit=2").content)
+    bare = unframe(client.get(f"/v1/headers?from={posted}&limit=2").content)
     assert [block.header.height for block in whole] == [posted, posted + 1]
     assert whole[0].postings
     assert [(b.header, b.commit, b.postings) for b in bare] == [(b.header, b.commit, ()) for b in whole]
@@ -185,7 +186,7 @@ def test_headers_are_blocks_without_their_postings(client: httpx2.Client, board:
 def test_bulk_answers_end_where_the_board_ends(client: httpx2.Client) -> None:
     wait_until(lambda: height(client) >= 3)
     assert client.get("/v1/blocks?from=999999999").content == b""
-    assert len(framed_blocks(client.get("/v1/blocks?from=1&limit=1").content)) == 1
+    assert len(unframe(client.get("/v1/blocks?from=1&limit=1").content)) == 1
 
 
 @pytest.mark.parametrize(

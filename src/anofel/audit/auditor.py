@@ -6,6 +6,7 @@ from anofel.audit.report import AuditReport, CommitteeRecord, IterationRecord, T
 from anofel.board.attachments import AttachmentMissing, Attachments, DamagedBlob
 from anofel.board.chain import Chain, InvalidBlock
 from anofel.board.genesis import TEST_MATERIAL, flaws_of
+from anofel.board.retention import kept_for_ever
 from anofel.board.rule import Rejected
 from anofel.board.rules.committees import num_rounds
 from anofel.board.rules.common import addressee_of, scheme_name
@@ -78,6 +79,7 @@ class Auditor:
         self._checked_sums: dict[tuple[int, int, int], bool] = {}
         self._known_shares: dict[bytes, bytes] = {}
         self._names: dict[bytes, str] = {}
+        self._blobs: set[bytes] = set()
         self._hashes: dict[int, bytes] = {0: genesis.hash}
         self._report.notes += [TEST_MATERIAL[flaw] for flaw in flaws_of(genesis)]
 
@@ -86,17 +88,18 @@ class Auditor:
     def take(self, block: Block) -> None:
         """Check one block. Raises ``AuditFailed``."""
         height = self.chain.state.height + 1
-        self._postings: list[Posting] = []
+        postings: list[Posting] = []
         try:
-            self.chain.follow(block, on_posting=self._postings.append)
+            self.chain.follow(block, on_posting=postings.append)
         except InvalidBlock as error:
             rule = error.rejected.rule.number if isinstance(error.rejected, Rejected) else "block"
             raise AuditFailed(str(error), height=height, posting=error.posting, rule=rule) from None
         except (AttachmentMissing, DamagedBlob) as error:
             raise AuditFailed(f"Block {height}: {error}", height=height, rule="blob") from None
-        for place, posting in enumerate(self._postings):
+        for place, posting in enumerate(postings):
             self._kinds[type(posting.body).__name__] += 1
             self._learn_name(posting)
+            self._check_blob(height, posting)
             self._check_posting(height, place, posting)
         self._check_committees(height)
         self._check_positions(height)
@@ -123,6 +126,7 @@ class Auditor:
         state, report = self.chain.state, self._report
         report.height, report.tip = state.height, state.tip.hex()
         report.postings = dict(sorted(self._kinds.items()))
+        report.blobs_checked = len(self._blobs)
         report.clients, report.epochs = len(state.clients), state.epoch + 1
         report.tasks = [_task_record(task) for task in state.tasks.values()]
         owners = [record.name for record in report.tasks if record.rule == "owner"]
@@ -135,6 +139,13 @@ class Auditor:
         return report
 
     # Postings
+
+    def _check_blob(self, height: int, posting: Posting) -> None:
+        """Check that what must be kept for ever is there; payloads are looked for where they are added."""
+        for blob in kept_for_ever(posting.body):
+            if blob.sha256 not in self._blobs:
+                self._read(height, blob.sha256)
+                self._blobs.add(blob.sha256)
 
     def _learn_name(self, posting: Posting) -> None:
         if isinstance(posting.author, ChainAuthor):

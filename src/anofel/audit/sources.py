@@ -10,7 +10,8 @@ from pathlib import Path
 
 from anofel.audit.auditor import AuditFailed
 from anofel.board.attachments import Attachments, DirectoryAttachments
-from anofel.board.remote import MAX_SYNC_BYTES, fetch_blob, parse_frames, remote_height
+from anofel.board.framing import unframe
+from anofel.board.remote import MAX_SYNC_BYTES, fetch_blob, remote_height
 from anofel.board.store import BlockStore, StoreError
 from anofel.errors import InvalidInput, MalformedMessage
 from anofel.keys import read_key_file
@@ -89,7 +90,7 @@ def _remote_blocks(transport: Transport, height: int) -> Iterator[Block]:
     while at <= height:
         data = transport.get(f"/v1/blocks?from={at}&limit=256", max_bytes=MAX_SYNC_BYTES)
         try:
-            blocks = parse_frames(data)
+            blocks = unframe(data)
         except MalformedMessage as error:
             raise AuditFailed(f"Block {at}: {error}", height=at, rule="block") from None
         if not blocks:

@@ -5,7 +5,6 @@ the same rules, so equal histories give equal headers.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from anofel.board import clock, roots
 from anofel.board.log import merkle_root
@@ -35,14 +34,6 @@ class InvalidBlock(VerificationError):
         self.height = height
         self.posting = posting
         self.rejected = rejected
-
-
-@dataclass(frozen=True, slots=True)
-class Admitted:
-    """A posting that was admitted."""
-
-    posting: Posting
-    height: int
 
 
 class Chain:

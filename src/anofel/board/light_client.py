@@ -14,7 +14,8 @@ from pathlib import Path
 from anofel.board import snapshot
 from anofel.board.attachments import DirectoryAttachments
 from anofel.board.chain import Chain, InvalidBlock, verify_commit
-from anofel.board.remote import MAX_SYNC_BYTES, fetch_blob, parse_frames, remote_height
+from anofel.board.framing import unframe
+from anofel.board.remote import MAX_SYNC_BYTES, fetch_blob, remote_height
 from anofel.board.state import State
 from anofel.board.store import GENESIS, BlockStore, StoreError
 from anofel.board.verification import Verifier
@@ -152,7 +153,7 @@ class LightClient:
 
     def _parse(self, data: bytes) -> list[Block]:
         try:
-            return parse_frames(data)
+            return unframe(data)
         except MalformedMessage as error:
             raise self._caught("malformed", data, f"The node sent a malformed block: {error}") from None
 

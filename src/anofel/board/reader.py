@@ -6,11 +6,9 @@ A connection of its own sees only what is committed, and never waits for verific
 import threading
 from pathlib import Path
 
+from anofel.board.framing import frame
 from anofel.board.store import BlockStore
 from anofel.messages import Block, Header
-
-FRAME_BYTES = 4
-"""A framed block is its length (u32, little-endian), then its canonical bytes."""
 
 
 class BlockReader:
@@ -53,9 +51,9 @@ class BlockReader:
             if block is None:
                 break
             postings = block.postings if with_postings else ()
-            data = Block(header=block.header, commit=block.commit, postings=postings).to_bytes()
-            size += FRAME_BYTES + len(data)
+            framed = frame(Block(header=block.header, commit=block.commit, postings=postings))
+            size += len(framed)
             if frames and size > max_bytes:
                 break
-            frames.append(len(data).to_bytes(FRAME_BYTES, "little") + data)
+            frames.append(framed)
         return b"".join(frames)

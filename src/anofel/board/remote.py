@@ -6,12 +6,10 @@ import msgspec
 
 from anofel.board.attachments import AttachmentMissing
 from anofel.errors import VerificationError
-from anofel.messages import Block, Genesis
+from anofel.messages import Genesis
 from anofel.transport import Refused, Transport
 
 MAX_SYNC_BYTES = 64 << 20
-FRAME_BYTES = 4
-"""A framed block is its length (u32, little-endian), then its canonical bytes."""
 
 
 class _Status(msgspec.Struct):
@@ -24,16 +22,6 @@ def remote_height(transport: Transport) -> int:
         return msgspec.json.decode(transport.get("/v1/status"), type=_Status).height
     except msgspec.MsgspecError:
         raise VerificationError("The node's status cannot be read.") from None
-
-
-def parse_frames(data: bytes) -> list[Block]:
-    """Read framed blocks. Raises ``MalformedMessage``."""
-    blocks, at = [], 0
-    while at < len(data):
-        length = int.from_bytes(data[at : at + FRAME_BYTES], "little")
-        blocks.append(Block.from_bytes(data[at + FRAME_BYTES : at + FRAME_BYTES + length]))
-        at += FRAME_BYTES + length
-    return blocks
 
 
 def fetch_blob(transport: Transport, genesis: Genesis, sha256: bytes, path: Path) -> None:

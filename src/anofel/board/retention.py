@@ -36,7 +36,7 @@ def kept_by(state: State, body: Body) -> list[Kept]:
     if isinstance(body, Submission):
         until = payloads_until(state, body.bundle)
         return [Kept(entry.payload.sha256, until) for entry in body.contributions]
-    return [Kept(blob.sha256, None) for blob in _named(body)]
+    return [Kept(blob.sha256, None) for blob in kept_for_ever(body)]
 
 
 def payloads_until(state: State, number: int) -> int:
@@ -60,7 +60,8 @@ def kept_by_exclusion(state: State) -> list[Kept]:
     return kept
 
 
-def _named(body: Body) -> list[Blob]:
+def kept_for_ever(body: Body) -> list[Blob]:
+    """Return the blobs that a posting names and that are never pruned (rule 3)."""
     match body:
         case DkgRound():
             return [body.body]

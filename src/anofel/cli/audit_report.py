@@ -27,6 +27,7 @@ def show(report: AuditReport) -> None:
             ["last block", f"{report.height} ({report.tip})"],
             ["registered clients", f"{report.clients} in epoch {report.epochs - 1}"],
             ["sums recomputed", _sums(report)],
+            ["blobs checked", str(report.blobs_checked)],
         ],
     )
     if report.postings:
