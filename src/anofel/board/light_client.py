@@ -16,11 +16,13 @@ from anofel.board.attachments import DirectoryAttachments
 from anofel.board.chain import Chain, InvalidBlock, verify_commit
 from anofel.board.framing import unframe
 from anofel.board.remote import MAX_SYNC_BYTES, fetch_blob, remote_height
+from anofel.board.replay import replay
 from anofel.board.state import State
 from anofel.board.store import GENESIS, BlockStore, StoreError
 from anofel.board.verification import Verifier
 from anofel.certificates import Purpose, verify_chain
 from anofel.errors import AnofelError, InvalidInput, InvalidSignature, MalformedMessage, VerificationError
+from anofel.files import replace_file
 from anofel.messages import Blob, Block, Genesis, Posting, Receipt, receipt_bytes
 from anofel.proofs import RegistrationVerifier, SubmissionVerifier
 from anofel.transport import Transport
@@ -206,27 +208,12 @@ class LightClient:
     def _keep_evidence(self, name: str, evidence: bytes) -> Path:
         directory = self.directory / "evidence"
         directory.mkdir(exist_ok=True)
-        (directory / name).write_bytes(evidence)
+        replace_file(directory / name, evidence)
         return directory
 
     def _load(self) -> Chain:
-        """Restore the verified state: the last snapshot if it is sound, then the blocks after it."""
-        store, genesis = self._store, self._store.genesis
-        verifier = Verifier(genesis.hash, self._registration, self._submission, self.attachments)
-        chain = Chain(self._snapshot() or State.at_genesis(genesis), verifier)
-        for block in store.blocks(chain.state.height + 1):
-            chain.follow(block)
-        return chain
-
-    def _snapshot(self) -> State | None:
-        kept = self._store.snapshot()
-        header = self._store.header(kept[0]) if kept is not None else None
-        if kept is None or header is None:
-            return None
-        try:
-            return snapshot.decode(kept[1], self._store.genesis, header)
-        except snapshot.DamagedSnapshot:
-            return None  # the blocks are still there, and are verified again
+        verifier = Verifier(self.genesis.hash, self._registration, self._submission, self.attachments)
+        return replay(self._store, verifier)
 
     # Genesis, keys, blobs
 
@@ -244,7 +231,7 @@ class LightClient:
             )
         if not path.exists():
             self.directory.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(genesis.to_bytes())
+            replace_file(path, genesis.to_bytes())
         return genesis
 
     def _key(self, name: str, pinned: bytes) -> bytes:
@@ -253,7 +240,7 @@ class LightClient:
         if hashlib.sha256(data).digest() != pinned:
             raise VerificationError(f"The {name} key is not the one that genesis pins.")
         if not path.exists():
-            path.write_bytes(data)
+            replace_file(path, data)
         return data
 
     def _fetch_blob(self, sha256: bytes, path: Path) -> None:

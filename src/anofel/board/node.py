@@ -26,6 +26,7 @@ from anofel.board.chain import Chain
 from anofel.board.genesis import check_genesis
 from anofel.board.metrics import Metrics
 from anofel.board.node_files import BLOBS, NodeFiles, read_node
+from anofel.board.replay import replay
 from anofel.board.rule import Rejected
 from anofel.board.state import State
 from anofel.board.store import BlockStore, StoreError
@@ -110,26 +111,17 @@ class EmbeddedNode:
         self._keep(retention.kept_by_exclusion(self.state))
 
     def _replay(self, on_replay: Callable[[int, int], None] | None = None) -> Chain:
-        """Return the chain after the last block, from the last snapshot or from genesis."""
-        chain = Chain(self._last_snapshot(), self._verifier)
-        first, last = chain.state.height + 1, self.store.height
-        self._since_snapshot = 0
-        for block in self.store.blocks(first):
-            chain.follow(block)
+        """Return the chain after the last block, and count what no snapshot holds yet."""
+        last, self._since_snapshot, done = self.store.height, 0, 0
+
+        def count(block: Block) -> None:
+            nonlocal done
+            done += 1
             self._since_snapshot += len(block.postings)
             if on_replay is not None:
-                on_replay(chain.state.height - first + 1, last - first + 1)
-        return chain
+                on_replay(done, done + last - block.header.height)
 
-    def _last_snapshot(self) -> State:
-        kept = self.store.snapshot()
-        header = self.store.header(kept[0]) if kept else None
-        if kept is not None and header is not None:
-            try:
-                return snapshot.decode(kept[1], self.genesis, header)
-            except snapshot.DamagedSnapshot as error:
-                log.warning("%s The blocks are verified from genesis instead.", error)
-        return State.at_genesis(self.genesis)
+        return replay(self.store, self._verifier, count)
 
     def close(self) -> None:
         """Stop in good order: keep a snapshot, so that the next start has nothing to replay."""
