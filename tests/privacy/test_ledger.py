@@ -180,7 +180,7 @@ def test_two_processes_cannot_overspend(tmp_path):
 def test_file_that_is_no_ledger_is_refused(tmp_path):
     path = tmp_path / "ledger.sqlite"
     path.write_bytes(b"not a database, but long enough to be looked at" * 10)
-    with pytest.raises(InvalidInput, match="cannot be read"):
+    with pytest.raises(InvalidInput, match="cannot be used"):
         Ledger(path)
 
 

@@ -5,10 +5,7 @@ overstate what was spent. The ledger is one SQLite file that only its owner can 
 """
 
 import json
-import os
 import sqlite3
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +13,7 @@ from anofel.errors import AnofelError, InvalidInput
 from anofel.privacy.accounting import Composition, epsilon
 from anofel.privacy.events import Event, event_from_json, event_to_json
 from anofel.privacy.plan import Plan
+from anofel.private_database import PrivateDatabase
 from anofel.task import RELATIONS
 
 _SCHEMA = """
@@ -101,35 +99,7 @@ class Ledger:
     """The charges of one client, by dataset (its digest in hex), task (its digest in hex) and iteration."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if not path.exists():
-            os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
-        try:
-            with self._connect() as connection:
-                connection.executescript(_SCHEMA)
-        except sqlite3.DatabaseError as error:
-            raise InvalidInput(f"The ledger '{path}' cannot be read: {error}.") from None
-
-    @contextmanager
-    def _connect(self) -> Iterator[sqlite3.Connection]:
-        connection = sqlite3.connect(self._path, timeout=30, isolation_level=None)
-        try:
-            connection.execute("PRAGMA synchronous = FULL")
-            yield connection
-        finally:
-            connection.close()
-
-    @contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
-        with self._connect() as connection:
-            connection.execute("BEGIN IMMEDIATE")
-            try:
-                yield connection
-            except BaseException:
-                connection.execute("ROLLBACK")
-                raise
-            connection.execute("COMMIT")
+        self._database = PrivateDatabase(path, _SCHEMA)
 
     def charge(
         self,
@@ -147,7 +117,7 @@ class Ledger:
         bytes. Raises FloorNotMet, AlreadyCharged or BudgetExceeded, and then nothing is charged.
         """
         floors.check_task(plan, anonymity_set)
-        with self._transaction() as connection:
+        with self._database.transaction() as connection:
             if connection.execute(
                 "SELECT 1 FROM charge WHERE dataset = ? AND task = ? AND iteration = ?",
                 (dataset, task, iteration),
@@ -175,7 +145,7 @@ class Ledger:
 
         Security: call it only once the board shows that fewer than t sum shares were posted in time.
         """
-        with self._connect() as connection:
+        with self._database.connect() as connection:
             changed = connection.execute(
                 "UPDATE charge SET released = 0 WHERE dataset = ? AND task = ? AND iteration = ?",
                 (dataset, task, iteration),
@@ -185,12 +155,12 @@ class Ledger:
 
     def spent(self, dataset: str, *, delta: float, relation: str = "zero-out", unit: str = "client") -> float:
         """Compute ε of everything this dataset took part in."""
-        with self._connect() as connection:
+        with self._database.connect() as connection:
             return epsilon(_composition(connection, dataset, relation, unit), delta)
 
     def charges(self, dataset: str) -> list[tuple[str, int, bool]]:
         """List task, iteration and whether it counts, in the order they were charged."""
-        with self._connect() as connection:
+        with self._database.connect() as connection:
             rows = connection.execute(
                 "SELECT task, iteration, released FROM charge WHERE dataset = ? ORDER BY rowid", (dataset,)
             ).fetchall()

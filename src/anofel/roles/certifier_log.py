@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from anofel.errors import AnofelError
-from anofel.roles.private_database import PrivateDatabase
+from anofel.private_database import PrivateDatabase
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS nonce (

@@ -6,7 +6,7 @@ One SQLite file that only its owner can read. It holds no tag, nullifier or key 
 from dataclasses import dataclass
 from pathlib import Path
 
-from anofel.roles.private_database import PrivateDatabase
+from anofel.private_database import PrivateDatabase
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS turn (

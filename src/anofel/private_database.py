@@ -18,6 +18,7 @@ class PrivateDatabase:
         """Open or make the file. Raises ``InvalidInput``."""
         self._path = path
         try:
+            path.parent.mkdir(parents=True, exist_ok=True)
             if not path.exists():
                 os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
             with self.connect() as connection:
