@@ -4,10 +4,7 @@ snarkjs reads ``verification_key.json``, ``proof.json`` and ``public.json``; ide
 constraint system (``.r1cs``) and an assignment (``.wtns``).
 """
 
-import os
 import secrets
-import shutil
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +12,7 @@ from typing import Any
 from anofel import proofs
 from anofel._core import keys as _keys
 from anofel.errors import InvalidInput
+from anofel.files import write_new_directory
 from anofel.keys import STATEMENTS, KeyDirectory
 from anofel.primitives import (
     CertifierSecret,
@@ -70,7 +68,7 @@ def export_statement(
         contents["proof.json"] = ("a proof of a made-up statement", made_proof.to_snarkjs().encode())
         contents["public.json"] = ("its public inputs", made.statement.to_snarkjs().encode())
         contents["witness.wtns"] = ("its witness", made.statement.to_secret_wtns(made.witness))
-    _write(out, {name: data for name, (_, data) in contents.items()})
+    write_new_directory(out, {name: data for name, (_, data) in contents.items()})
     return {name: what for name, (what, _) in contents.items()}
 
 
@@ -148,18 +146,3 @@ def _read(path: Path) -> bytes:
         return path.read_bytes()
     except OSError as error:
         raise InvalidInput(f"{path} cannot be read: {error.strerror or error}.") from error
-
-
-def _write(out: Path, files: dict[str, bytes]) -> None:
-    partial = None
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        partial = Path(tempfile.mkdtemp(prefix=f".{out.name}-", dir=out.parent))
-        for name, data in files.items():
-            (partial / name).write_bytes(data)
-        os.rename(partial, out)
-    except OSError as error:
-        raise InvalidInput(f"{out} cannot be written: {error.strerror or error}.") from error
-    finally:
-        if partial is not None:
-            shutil.rmtree(partial, ignore_errors=True)

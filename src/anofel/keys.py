@@ -7,16 +7,14 @@ of the verification keys in its genesis as well.
 
 import hashlib
 import json
-import os
-import shutil
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Self, get_args
 
 from anofel._core import keys as _keys
-from anofel.errors import InvalidKeyFile
+from anofel.errors import InvalidInput, InvalidKeyFile
+from anofel.files import Secret, write_new_directory
 from anofel.proofs import (
     OwnershipProver,
     OwnershipVerifier,
@@ -139,26 +137,19 @@ def make_insecure_development_keys(
     """
     if path.exists():
         raise InvalidKeyFile(f"{path} exists already; give the name of a new directory.")
+    manifest: dict[str, Any] = {"format": MANIFEST_FORMAT, "origin": INSECURE_ORIGIN, "keys": {}}
+    files: dict[str, bytes | Secret] = {}
+    for name in STATEMENTS:
+        on_progress(name)
+        proving, verification = _keys.insecure_development_key(name)
+        manifest["keys"][name] = {}
+        for role, data in (("proving", proving), ("verification", verification)):
+            file = f"{name}.{role}.key"
+            files[file] = data
+            manifest["keys"][name][role] = {"file": file, "id": hashlib.sha256(data).hexdigest()}
+    files[MANIFEST] = (json.dumps(manifest, indent=2) + "\n").encode()
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        partial = Path(tempfile.mkdtemp(prefix=f".{path.name}-", dir=path.parent))
-    except OSError as error:
-        raise InvalidKeyFile(f"{path} cannot be made: {error.strerror or error}.") from error
-    try:
-        manifest: dict[str, Any] = {"format": MANIFEST_FORMAT, "origin": INSECURE_ORIGIN, "keys": {}}
-        for name in STATEMENTS:
-            on_progress(name)
-            proving, verification = _keys.insecure_development_key(name)
-            manifest["keys"][name] = {}
-            for role, data in (("proving", proving), ("verification", verification)):
-                file = f"{name}.{role}.key"
-                (partial / file).write_bytes(data)
-                manifest["keys"][name][role] = {"file": file, "id": hashlib.sha256(data).hexdigest()}
-        (partial / MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
-        partial.chmod(0o755)
-        os.rename(partial, path)
-    except OSError as error:
-        raise InvalidKeyFile(f"{path} cannot be written: {error.strerror or error}.") from error
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
+        write_new_directory(path, files)
+    except InvalidInput as error:
+        raise InvalidKeyFile(str(error)) from error
     return KeyDirectory.open(path)

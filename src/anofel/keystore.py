@@ -31,6 +31,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
 
 from anofel.errors import AnofelError, InvalidInput
+from anofel.files import Secret, replace_file
 
 MAGIC: Final = b"ANOFELKS"
 VERSION: Final = 1
@@ -342,20 +343,7 @@ def _read_private(path: Path) -> bytes:
 
 
 def _write_atomically(path: Path, data: bytes) -> None:
-    """Write beside the target with mode 600, flush to disk, rename, flush the directory."""
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     try:
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(descriptor)
-        temporary.replace(path)
-        directory = os.open(path.parent, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            os.fsync(directory)
-        finally:
-            os.close(directory)
-    except OSError as error:
-        temporary.unlink(missing_ok=True)
-        raise KeystoreError(f"{path} cannot be written: {error.strerror}") from error
+        replace_file(path, Secret(data))
+    except InvalidInput as error:
+        raise KeystoreError(str(error)) from error

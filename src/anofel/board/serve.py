@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 import uvicorn
+from starlette.applications import Starlette
 
 from anofel.board.api import make_app
 from anofel.board.node import EmbeddedNode
@@ -71,6 +72,24 @@ def listen(host: str, port: int) -> socket.socket:
     return taken
 
 
+def quiet(app: Starlette, tls: Tls | None, *, max_connections: int) -> uvicorn.Config:
+    """Return how we serve: nothing about who asks is logged, and nothing about us is said in headers."""
+    return uvicorn.Config(
+        app,
+        ssl_certfile=tls.certificate if tls else None,
+        ssl_keyfile=tls.key if tls else None,
+        access_log=False,
+        log_level="error",
+        server_header=False,
+        date_header=False,
+        proxy_headers=False,
+        lifespan="off",
+        ws="none",
+        limit_concurrency=max_connections,
+        timeout_graceful_shutdown=GRACE_SECONDS,
+    )
+
+
 class _Server(uvicorn.Server):
     """Says when it is ready, and ends streams before it waits for open connections."""
 
@@ -101,20 +120,7 @@ async def _run(
     node: EmbeddedNode, taken: socket.socket, tls: Tls | None, on_ready: Callable[[], None]
 ) -> None:
     service = NodeService(node)
-    config = uvicorn.Config(
-        make_app(service),
-        ssl_certfile=tls.certificate if tls else None,
-        ssl_keyfile=tls.key if tls else None,
-        access_log=False,
-        log_level="error",
-        server_header=False,
-        date_header=False,
-        proxy_headers=False,
-        lifespan="off",
-        ws="none",
-        limit_concurrency=MAX_CONNECTIONS,
-        timeout_graceful_shutdown=GRACE_SECONDS,
-    )
+    config = quiet(make_app(service), tls, max_connections=MAX_CONNECTIONS)
     server = _Server(config, service, on_ready)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, server.stop)  # while it serves, the server catches both; then they come here

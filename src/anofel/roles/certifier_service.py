@@ -25,7 +25,7 @@ from starlette.routing import Route
 
 from anofel.board.api_problems import BadRequest, on_bug, on_http_exception, problem
 from anofel.board.api_requests import body_chunks, declared_length
-from anofel.board.serve import Tls
+from anofel.board.serve import Tls, quiet
 from anofel.errors import AnofelError
 from anofel.roles.certificate_files import (
     MAX_BYTES,
@@ -39,7 +39,6 @@ from anofel.roles.certifier_log import CertificationRefused
 from anofel.transport import JSON
 
 MAX_CONNECTIONS: Final = 32
-GRACE_SECONDS: Final = 5
 
 
 def make_app(certifier: Certifier) -> Starlette:
@@ -102,19 +101,6 @@ def serve(
     """Serve until SIGTERM or SIGINT."""
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: None)  # the server handles both and then raises them again here
-    config = uvicorn.Config(
-        make_app(certifier),
-        ssl_certfile=tls.certificate if tls else None,
-        ssl_keyfile=tls.key if tls else None,
-        access_log=False,
-        log_level="error",
-        server_header=False,
-        date_header=False,
-        proxy_headers=False,
-        lifespan="off",
-        ws="none",
-        limit_concurrency=MAX_CONNECTIONS,
-        timeout_graceful_shutdown=GRACE_SECONDS,
-    )
     on_ready()
+    config = quiet(make_app(certifier), tls, max_connections=MAX_CONNECTIONS)
     asyncio.run(uvicorn.Server(config).serve([taken]))
