@@ -109,8 +109,12 @@ class Drafts:
         if name in self._secrets:
             del self._secrets[name]
             self._secrets.save()
-        for path in self._directory.glob(f"{bundle}-{iteration}-*"):
-            path.unlink(missing_ok=True)
+        for pattern in (
+            f"{bundle}-{iteration}-*",
+            f".{bundle}-{iteration}-*",
+        ):  # the hidden ones were cut short
+            for path in self._directory.glob(pattern):
+                path.unlink(missing_ok=True)
 
     def drop_all(self) -> None:
         """Delete every draft."""
