@@ -35,7 +35,7 @@ from anofel.audit.auditor import Auditor
 from anofel.audit.sources import Source, open_source
 from anofel.board.attachments import AttachmentMissing, DirectoryAttachments
 from anofel.board.chain import Chain
-from anofel.board.node_files import NodeConfig, write_node
+from anofel.board.node.files import NodeConfig, write_node
 from anofel.board.rule import Rejected
 from anofel.board.state import Phase, State
 from anofel.board.store import BlockStore
@@ -280,7 +280,7 @@ def node_directory(history: Path, scratch: Path, kind: str) -> tuple[Path, list[
         shorter.append(block)
     shorter.close()
     store.close()
-    from anofel.board.blobs import BlobStore
+    from anofel.board.blobs.store import BlobStore
 
     blobs = BlobStore(directory / "blobs", 1 << 34, 1 << 34)
     for path in (history / "all-blobs").rglob("*"):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from anofel.board.blob_errors import (
+from anofel.board.blobs.errors import (
     BlobError,
     BlobHashMismatch,
     BlobLengthMismatch,
@@ -21,7 +21,7 @@ from anofel.board.blob_errors import (
     BlobUnknown,
     InvalidRange,
 )
-from anofel.board.blobs import BlobStore, Usage
+from anofel.board.blobs.store import BlobStore, Usage
 from anofel.errors import InvalidInput
 
 EXPIRES = 100

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from anofel.board.blob_errors import BlobPruned
-from anofel.board.blobs import BlobStore, Usage
+from anofel.board.blobs.errors import BlobPruned
+from anofel.board.blobs.store import BlobStore, Usage
 
 DATA = b"a blob that is on its way" * 1000
 OLD = b"a blob that was there before"
@@ -23,8 +23,8 @@ OLD = b"a blob that was there before"
 CHILD = """
 import os, signal, sys
 from pathlib import Path
-from anofel.board import blob_index
-from anofel.board.blobs import BlobStore
+from anofel.board.blobs import index as blob_index
+from anofel.board.blobs.store import BlobStore
 from tests.board.test_blobs import put
 from tests.board.test_blobs_crash import DATA
 

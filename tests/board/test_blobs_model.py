@@ -9,8 +9,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, rule
 
-from anofel.board.blob_errors import BlobPruned, BlobStoreFull, BlobUnknown
-from anofel.board.blobs import BlobStore, Usage
+from anofel.board.blobs.errors import BlobPruned, BlobStoreFull, BlobUnknown
+from anofel.board.blobs.store import BlobStore, Usage
 from tests.board.test_blobs import digest
 
 MAX_BYTES, PENDING_BYTES = 60, 40

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from anofel.board.blobs import BlobStore
-from anofel.board.node import EmbeddedNode
+from anofel.board.blobs.store import BlobStore
+from anofel.board.node.embedded import EmbeddedNode
 from anofel.board.store import BlockStore
 
 POINTS = (

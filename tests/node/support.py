@@ -14,8 +14,8 @@ from pathlib import Path
 
 import httpx2
 
-from anofel.board.node_files import NodeConfig
-from anofel.board.node_init import Clock, Trust, make_node
+from anofel.board.node.files import NodeConfig
+from anofel.board.node.init import Clock, Trust, make_node
 from anofel.certificates import Purpose, RoleKey, verify_chain
 from anofel.keys import KeyDirectory
 from anofel.messages import ChainAuthor, Class, Genesis, Limits, Posting, make_posting

@@ -13,7 +13,7 @@ import httpx2
 import pytest
 
 from anofel.board.framing import unframe
-from anofel.board.node_files import NodeConfig
+from anofel.board.node.files import NodeConfig
 from anofel.board.rules import MAX_POSTING_BYTES
 from anofel.keys import KeyDirectory
 from anofel.messages import Block, Genesis, Receipt, receipt_bytes
@@ -337,7 +337,7 @@ def test_events_come_for_every_block_and_resume(client: httpx2.Client, board: Bo
 
 
 def test_subscribers_are_bounded(client: httpx2.Client) -> None:
-    from anofel.board.api_operator import MAX_SUBSCRIBERS
+    from anofel.board.node.api_operator import MAX_SUBSCRIBERS
 
     address = (client.base_url.host, client.base_url.port)
     taken = []

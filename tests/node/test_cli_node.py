@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from anofel.board.node import EmbeddedNode
-from anofel.board.node_files import NodeConfig, read_node
+from anofel.board.node.embedded import EmbeddedNode
+from anofel.board.node.files import NodeConfig, read_node
 from anofel.board.store import StoreError, read_genesis
 from anofel.certificates import Purpose
 from anofel.cli import main

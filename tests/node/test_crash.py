@@ -16,7 +16,7 @@ import pytest
 
 from anofel.board.attachments import DirectoryAttachments
 from anofel.board.chain import Chain
-from anofel.board.node import Accepted, EmbeddedNode
+from anofel.board.node.embedded import Accepted, EmbeddedNode
 from anofel.board.state import State
 from anofel.board.store import BlockStore
 from anofel.board.verification import Verifier

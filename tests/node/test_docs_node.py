@@ -6,10 +6,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-from anofel.board import retention
-from anofel.board.api_operator import MAX_SUBSCRIBERS
-from anofel.board.node_files import NodeConfig, read_node
-from anofel.board.serve import MAX_CONNECTIONS
+from anofel.board.blobs import retention
+from anofel.board.node.api_operator import MAX_SUBSCRIBERS
+from anofel.board.node.files import NodeConfig, read_node
+from anofel.board.node.serve import MAX_CONNECTIONS
 from anofel.keys import KeyDirectory
 
 PAGE = (Path(__file__).parents[2] / "docs" / "node.md").read_text()

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from anofel.board import node as node_module
 from anofel.board.attachments import DirectoryAttachments
 from anofel.board.chain import Chain
 from anofel.board.local import LocalBoard
-from anofel.board.node import Accepted, EmbeddedNode
-from anofel.board.node_files import NodeConfig, write_node
+from anofel.board.node import embedded as node_module
+from anofel.board.node.embedded import Accepted, EmbeddedNode
+from anofel.board.node.files import NodeConfig, write_node
 from anofel.board.state import Phase, Progress, State
 from anofel.board.verification import Verifier
 from anofel.keys import KeyDirectory

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from anofel.board import node as node_module
 from anofel.board.attachments import AttachmentMissing
-from anofel.board.node import Accepted, EmbeddedNode, Unverifiable
-from anofel.board.node_files import NodeConfig
+from anofel.board.node import embedded as node_module
+from anofel.board.node.embedded import Accepted, EmbeddedNode, Unverifiable
+from anofel.board.node.files import NodeConfig
 from anofel.board.rule import Rejected
 from anofel.board.store import StoreError
 from anofel.keys import KeyDirectory

@@ -13,8 +13,8 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from anofel.board import api_blobs, api_blocks, api_operator
-from anofel.board.api_openapi import document
+from anofel.board.node import api_blobs, api_blocks, api_operator
+from anofel.board.node.api_openapi import document
 from anofel.keys import KeyDirectory
 from tests.node.support import NodeProcess, make_board, running
 

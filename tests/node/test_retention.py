@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from anofel.board.node import EmbeddedNode
-from anofel.board.retention import Kept, kept_by, kept_by_exclusion, payloads_until
+from anofel.board.blobs.retention import Kept, kept_by, kept_by_exclusion, payloads_until
+from anofel.board.node.embedded import EmbeddedNode
 from anofel.board.state import Accepted, Agreement, Bundle, Iteration, PayloadName, Phase, Position, State
 from anofel.keys import KeyDirectory
 from anofel.messages import (

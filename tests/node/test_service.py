@@ -10,12 +10,13 @@ import pytest
 from starlette.requests import Request
 from starlette.testclient import TestClient
 
-from anofel.board import api_requests, node_service
-from anofel.board.api import make_app
-from anofel.board.api_problems import BadRequest
-from anofel.board.node import EmbeddedNode
-from anofel.board.node_files import NodeConfig
-from anofel.board.node_service import Busy, NodeFailed, NodeService
+from anofel.board.node import api_requests
+from anofel.board.node import service as node_service
+from anofel.board.node.api import make_app
+from anofel.board.node.api_problems import BadRequest
+from anofel.board.node.embedded import EmbeddedNode
+from anofel.board.node.files import NodeConfig
+from anofel.board.node.service import Busy, NodeFailed, NodeService
 from anofel.board.rule import Rejected
 from anofel.board.store import StoreError
 from anofel.keys import KeyDirectory

@@ -4,8 +4,8 @@ import time
 from pathlib import Path
 
 from anofel.board.light_client import LightClient
-from anofel.board.node_files import NodeConfig
-from anofel.board.node_init import Clock, Trust, make_node
+from anofel.board.node.files import NodeConfig
+from anofel.board.node.init import Clock, Trust, make_node
 from anofel.certificates import Purpose, RoleKey
 from anofel.keys import KeyDirectory
 from anofel.messages import Blob, Body, ChainAuthor, Class, Genesis, Posting, make_posting

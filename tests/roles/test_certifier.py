@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from anofel.board.serve import listen
+from anofel.board.node.serve import listen
 from anofel.certificates import Purpose, RoleKey
 from anofel.errors import InvalidInput, InvalidProof
 from anofel.keys import KeyDirectory

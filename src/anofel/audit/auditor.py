@@ -4,9 +4,9 @@ from collections import Counter
 
 from anofel.audit.report import AuditReport, CommitteeRecord, IterationRecord, TaskRecord
 from anofel.board.attachments import AttachmentMissing, Attachments, DamagedBlob
+from anofel.board.blobs.retention import kept_for_ever
 from anofel.board.chain import Chain, InvalidBlock
 from anofel.board.genesis import TEST_MATERIAL, flaws_of
-from anofel.board.retention import kept_for_ever
 from anofel.board.rule import Rejected
 from anofel.board.rules.committees import num_rounds
 from anofel.board.rules.common import addressee_of, scheme_name

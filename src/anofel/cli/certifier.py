@@ -216,7 +216,7 @@ def run(
     Example: anofel certifier run clinic --host 0.0.0.0 --port 443 --tls-certificate fullchain.pem
     --tls-key privkey.pem --key-file clinic.key
     """
-    from anofel.board.serve import Tls, listen
+    from anofel.board.node.serve import Tls, listen
     from anofel.roles.certifier import Certifier
     from anofel.roles.certifier_service import serve
     from anofel.roles.directory import RoleDirectory, unlock_with

@@ -110,8 +110,8 @@ def init(
     For a test: anofel node init board --name test --keys keys --insecure-test-ca ca
     --insecure-development-keys
     """
-    from anofel.board.node_files import NodeConfig
-    from anofel.board.node_init import Clock, insecure_trust, make_node, real_trust, receipts_until
+    from anofel.board.node.files import NodeConfig
+    from anofel.board.node.init import Clock, insecure_trust, make_node, real_trust, receipts_until
     from anofel.files import FileExists
     from anofel.keys import KeyDirectory
     from anofel.messages import Class, Limits
@@ -175,9 +175,9 @@ def run(
     Example: anofel node run board --host 0.0.0.0 --port 443 --tls-certificate fullchain.pem
     --tls-key privkey.pem
     """
-    from anofel.board.node import EmbeddedNode
-    from anofel.board.serve import Tls, listen
-    from anofel.board.serve import run as serve
+    from anofel.board.node.embedded import EmbeddedNode
+    from anofel.board.node.serve import Tls, listen
+    from anofel.board.node.serve import run as serve
 
     if (tls_certificate is None) != (tls_key is None):
         raise typer.BadParameter("--tls-certificate and --tls-key go together.", param_hint="--tls-key")

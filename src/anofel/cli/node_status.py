@@ -6,8 +6,8 @@ from typing import Any
 
 def status_of_directory(directory: Path) -> dict[str, Any]:
     """Read a directory, also while its node runs. Raises ``StoreError``."""
-    from anofel.board.node_files import BLOBS
-    from anofel.board.reader import BlockReader
+    from anofel.board.node.files import BLOBS
+    from anofel.board.node.reader import BlockReader
     from anofel.board.store import FILE, GENESIS, StoreError, read_genesis
 
     if not (directory / GENESIS).exists():

@@ -23,9 +23,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from anofel.board.api_problems import BadRequest, on_bug, on_http_exception, problem
-from anofel.board.api_requests import body_chunks, declared_length
-from anofel.board.serve import Tls, quiet
+from anofel.board.node.api_problems import BadRequest, on_bug, on_http_exception, problem
+from anofel.board.node.api_requests import body_chunks, declared_length
+from anofel.board.node.serve import Tls, quiet
 from anofel.errors import AnofelError
 from anofel.roles.certificate_files import (
     MAX_BYTES,

@@ -1,6 +1,6 @@
 """The embedded node: one process that fills, signs and keeps the blocks of a board (DESIGN §6).
 
-Everything here runs in one thread, the worker; ``node_service`` brings the clock and the requests to it.
+Everything here runs in one thread, the worker; ``service`` brings the clock and the requests to it.
 The order of writing makes a crash at any moment harmless:
 
 1. A posting's blobs are pinned, then the posting is written as pending, then its author gets an answer.
@@ -17,15 +17,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from anofel.board import retention, snapshot
+from anofel.board import snapshot
 from anofel.board.attachments import DirectoryAttachments
-from anofel.board.blob_errors import BlobStoreFull
-from anofel.board.blob_streams import Upload
-from anofel.board.blobs import BlobStore
+from anofel.board.blobs import retention
+from anofel.board.blobs.errors import BlobStoreFull
+from anofel.board.blobs.store import BlobStore
+from anofel.board.blobs.streams import Upload
 from anofel.board.chain import Chain
 from anofel.board.genesis import check_genesis
-from anofel.board.metrics import Metrics
-from anofel.board.node_files import BLOBS, NodeFiles, read_node
+from anofel.board.node.files import BLOBS, NodeFiles, read_node
+from anofel.board.node.metrics import Metrics
 from anofel.board.replay import replay
 from anofel.board.rule import Rejected
 from anofel.board.state import State

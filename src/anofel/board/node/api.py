@@ -7,9 +7,9 @@ fetches whole blocks and computes it. Answers carry fixed headers only; nothing 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 
-from anofel.board import api_blobs, api_blocks, api_operator
-from anofel.board.api_problems import on_bug, on_error, on_http_exception
-from anofel.board.node_service import NodeService
+from anofel.board.node import api_blobs, api_blocks, api_operator
+from anofel.board.node.api_problems import on_bug, on_error, on_http_exception
+from anofel.board.node.service import NodeService
 from anofel.errors import AnofelError
 
 

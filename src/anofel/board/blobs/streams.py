@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, Final, Self
 
-from anofel.board.blob_errors import BlobError, BlobHashMismatch, BlobLengthMismatch, disk_errors
+from anofel.board.blobs.errors import BlobError, BlobHashMismatch, BlobLengthMismatch, disk_errors
 
 CHUNK_BYTES: Final = 1 << 20
 """No more of a blob than this is in memory."""

@@ -12,7 +12,7 @@ from cryptography.x509.oid import NameOID
 
 from anofel.board.chain import RULE_VERSION
 from anofel.board.genesis import INSECURE_CA, INSECURE_KEYS, VERSION, check_genesis
-from anofel.board.node_files import STATEMENTS, NodeConfig, write_node
+from anofel.board.node.files import STATEMENTS, NodeConfig, write_node
 from anofel.certificates import Purpose, RoleKey, parse_roots
 from anofel.errors import AnofelError, InvalidInput
 from anofel.files import read_small_file

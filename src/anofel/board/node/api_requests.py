@@ -7,8 +7,8 @@ from typing import Final
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
-from anofel.board.api_problems import BadRequest
-from anofel.board.node_service import NodeService
+from anofel.board.node.api_problems import BadRequest
+from anofel.board.node.service import NodeService
 
 OCTETS: Final = "application/octet-stream"
 IMMUTABLE: Final = "public, max-age=31536000, immutable"

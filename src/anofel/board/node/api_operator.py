@@ -9,11 +9,11 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from anofel.board.api_blocks import MAX_HEIGHT
-from anofel.board.api_openapi import document
-from anofel.board.api_problems import BadRequest, problem
-from anofel.board.api_requests import VOLATILE, service_of
-from anofel.board.node_service import Busy, NodeService
+from anofel.board.node.api_blocks import MAX_HEIGHT
+from anofel.board.node.api_openapi import document
+from anofel.board.node.api_problems import BadRequest, problem
+from anofel.board.node.api_requests import VOLATILE, service_of
+from anofel.board.node.service import Busy, NodeService
 
 MAX_SUBSCRIBERS: Final = 64
 HEARTBEAT_SECONDS: Final = 15.0

@@ -14,8 +14,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Final
 
-from anofel.board.node import Accepted, EmbeddedNode, Verdict
-from anofel.board.reader import BlockReader
+from anofel.board.node.embedded import Accepted, EmbeddedNode, Verdict
+from anofel.board.node.reader import BlockReader
 from anofel.errors import AnofelError
 
 BATCH_SECONDS: Final = 0.004

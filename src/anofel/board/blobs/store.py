@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Self
 
-from anofel.board.blob_errors import (
+from anofel.board.blobs.errors import (
     BlobError,
     BlobHashMismatch,
     BlobLengthMismatch,
@@ -29,8 +29,8 @@ from anofel.board.blob_errors import (
     InvalidRange,
     disk_errors,
 )
-from anofel.board.blob_index import BlobIndex, Entry
-from anofel.board.blob_streams import BlobReader, Upload
+from anofel.board.blobs.index import BlobIndex, Entry
+from anofel.board.blobs.streams import BlobReader, Upload
 from anofel.errors import InvalidInput
 
 DIGEST_BYTES: Final = 32

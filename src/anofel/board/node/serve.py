@@ -13,9 +13,9 @@ from typing import Final
 import uvicorn
 from starlette.applications import Starlette
 
-from anofel.board.api import make_app
-from anofel.board.node import EmbeddedNode
-from anofel.board.node_service import NodeService
+from anofel.board.node.api import make_app
+from anofel.board.node.embedded import EmbeddedNode
+from anofel.board.node.service import NodeService
 from anofel.errors import AnofelError, InvalidInput
 
 MAX_CONNECTIONS: Final = 512

@@ -9,8 +9,9 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
-from anofel.board.api_problems import BadRequest, problem
-from anofel.board.api_requests import (
+from anofel.board.blobs.streams import BlobReader
+from anofel.board.node.api_problems import BadRequest, problem
+from anofel.board.node.api_requests import (
     IMMUTABLE,
     OCTETS,
     VOLATILE,
@@ -19,7 +20,6 @@ from anofel.board.api_requests import (
     has_it,
     service_of,
 )
-from anofel.board.blob_streams import BlobReader
 
 _NAME: Final = re.compile(r"[0-9a-f]{64}")
 _RANGE: Final = re.compile(r"bytes=([0-9]{0,15})-([0-9]{0,15})")

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from anofel.board.blob_errors import BlobStoreUnwritable
+from anofel.board.blobs.errors import BlobStoreUnwritable
 
 INDEX_FILE: Final = "index.sqlite"
 LOCK_FILE: Final = "lock"

@@ -8,7 +8,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from anofel.board.blob_errors import (
+from anofel.board.blobs.errors import (
     BlobError,
     BlobHashMismatch,
     BlobLengthMismatch,
@@ -19,8 +19,8 @@ from anofel.board.blob_errors import (
     BlobUnknown,
     InvalidRange,
 )
-from anofel.board.node import Unverifiable
-from anofel.board.node_service import Busy, NodeFailed
+from anofel.board.node.embedded import Unverifiable
+from anofel.board.node.service import Busy, NodeFailed
 from anofel.board.rule import Rejected
 from anofel.errors import AnofelError
 

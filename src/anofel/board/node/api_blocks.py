@@ -7,8 +7,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from anofel.board.api_problems import BadRequest
-from anofel.board.api_requests import (
+from anofel.board.node.api_problems import BadRequest
+from anofel.board.node.api_requests import (
     OCTETS,
     VOLATILE,
     body_chunks,

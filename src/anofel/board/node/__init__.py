@@ -1,0 +1,1 @@
+"""The embedded node: one process, one directory, one HTTP API."""
