@@ -38,7 +38,7 @@ def init(
     genesis: GenesisOption,
     data: Annotated[Path, typer.Option(help="Your rows: .csv, .parquet or .npz.", show_default=False)],
     schema: Annotated[
-        Path, typer.Option(help="A file with the [schema], such as the task file.", show_default=False)
+        Path, typer.Option(help="A file with a schema table, such as the task file.", show_default=False)
     ],
     keys: Annotated[Path, typer.Option(help="A directory of proof keys.", show_default=False)],
     max_epsilon: Annotated[
