@@ -164,9 +164,10 @@ class Deployment:
         self.view.post(make_posting(body, ChainAuthor(role.chain), self.board.genesis.hash, role.sign))
         self.wait(lambda state: len(state.certifiers) > 0, "the certifier")
 
-    def register(self, number: int) -> None:
+    def register(self, number: int, known: int = 0) -> None:
+        """Register so many clients beside those that the board knows."""
         state, prover = self.view.state, self.keys.registration_prover(threads=1)
-        for place in range(number):
+        for place in range(known, known + number):
             d, dt = DatasetDigest.of_chunks([b"rows %d" % place]), DatasetType(7)
             msk, secret = MasterSecret.generate(), MessageSecret.generate()
             certificate = self.certifier.certify(d, msk.public_key(), dt)
@@ -181,7 +182,7 @@ class Deployment:
             )
             self.view.post(post_registration(content, secret, genesis=state.genesis_hash, epoch=state.epoch))
             self.clients.append(client)
-        self.wait(lambda state: len(state.clients) >= number, "the clients")
+        self.wait(lambda state: len(state.clients) >= known + number, "the clients")
 
     def submit(self, bundle: Bundle, client: ClientOfTest, update: Int64Vector | None) -> None:
         prepared = prepare_submission(
