@@ -53,11 +53,13 @@ SECONDS = 90
 class Process:
     """One command as a process; what it says goes to a file."""
 
-    def __init__(self, log: Path, *command: str) -> None:
+    def __init__(self, log: Path, *command: str, at: tuple[str, str, int] | None = None) -> None:
+        """Start it; with ``at`` it is killed at a point of ``dying``."""
         self.log = log
+        program = ["anofel"] if at is None else ["tests.roles.dying", *map(str, at)]
         with log.open("ab") as errors:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "anofel", *command], stdout=subprocess.PIPE, stderr=errors
+                [sys.executable, "-m", *program, *command], stdout=subprocess.PIPE, stderr=errors
             )
 
     def kill(self) -> None:
@@ -119,9 +121,11 @@ class Deployment:
         )  # fmt: skip
         return str(made["subject"])
 
-    def start(self, role: str, command: str, name: str, *options: str) -> Process:
-        unlock = ("--key-file", str(self.path / f"{name}.key"))
-        process = Process(self.path / f"{name}.log", role, command, str(self.path / name), *options, *unlock)
+    def start(
+        self, role: str, command: str, name: str, *options: str, at: tuple[str, str, int] | None = None
+    ) -> Process:
+        words = (role, command, str(self.path / name), *options, "--key-file", str(self.path / f"{name}.key"))
+        process = Process(self.path / f"{name}.log", *words, at=at)
         self.processes.append(process)
         return process
 
