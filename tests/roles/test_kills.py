@@ -59,7 +59,8 @@ def trained(
 
 def complete(world: Deployment, task_id: bytes) -> None:
     """Play the clients in the next iteration that opens."""
-    current = world.bundle(task_id).current if world.view.state.tasks[task_id].bundle is not None else None
+    world.wait(lambda state: task_id in state.tasks and state.tasks[task_id].bundle is not None, "the bundle")
+    current = world.bundle(task_id).current
     number = 1 if current is None else current.number + 1
     bundle = world.wait_open(task_id, number)
     task = write_task(world.path / "owner.toml", privacy={"max_releases": 100})
