@@ -78,6 +78,13 @@ def announce(
             "--early-end", help="Let the owners of the bundle, all together, end an iteration early."
         ),
     ] = False,
+    rule: Annotated[
+        str,
+        typer.Option(
+            help="For tasks with the rule 'owner': your function that makes each model, "
+            "module:function; kept in role.toml."
+        ),
+    ] = "",
     wait: WaitOption = 600,
     key_file: KeyFileOption = None,
     passphrase_file: PassphraseFileOption = None,
@@ -94,7 +101,7 @@ def announce(
     with until_stopped(), opened(directory, ROLE, key_file, passphrase_file) as (found, board):
         owner = Owner(found, board, note)
         board.sync()
-        task_id = owner.announce(loaded, _key_id(committee), early_end=early_end)
+        task_id = owner.announce(loaded, _key_id(committee), early_end=early_end, rule=rule)
         board.wait_for(lambda state: task_id in state.tasks, "the announcement", seconds=wait)
         show("Task", {"task": task_id.hex(), "name": loaded.name, "committee": committee}, as_json=as_json)
         return
