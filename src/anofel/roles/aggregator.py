@@ -23,6 +23,7 @@ from anofel.phase3_access.homomorphic_sum import CollectedSum, Collector, post_a
 from anofel.phase3_access.partial_decryption import post_sum_share, share_of_count, share_of_sum
 from anofel.roles.directory import RoleDirectory
 from anofel.roles.key_secrets import forget_stale, share_name
+from anofel.roles.outbox_pruning import forget_old
 from anofel.roles.role import CertifiedRole, Say
 
 
@@ -73,6 +74,7 @@ class Aggregator(CertifiedRole):
     def step(self) -> str:
         """Do what is due in every iteration of every committee of ours."""
         self._forget_old_shares()
+        forget_old(self.directory.outbox, self.state, self.directory.secrets)
         duties = list(self._duties())
         kept = {self._key(duty) for duty in duties}
         self._work = {key: work for key, work in self._work.items() if key in kept}

@@ -201,6 +201,8 @@ class RunMember(CertifiedRole):
             return waits  # we dealt, and others go on
         self.kept.keep_share(made.share)
         member = self.member
+        if member in run.votes:
+            return waits
 
         def make() -> CommitteeKey:
             blob = self.board.upload(made.key.to_bytes())

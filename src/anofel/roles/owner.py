@@ -31,6 +31,7 @@ from anofel.phase2_training.announce_task import announce, end_iteration, end_ta
 from anofel.phase3_access.recover_model import metrics_of_sum, next_model
 from anofel.roles.directory import RoleDirectory
 from anofel.roles.outbox import Outbox
+from anofel.roles.outbox_pruning import forget_old
 from anofel.roles.role import CertifiedRole, Say
 from anofel.task import Task
 
@@ -152,6 +153,7 @@ class Owner(CertifiedRole):
             self.send(TASK, lambda: announced)
             return "the announcement to be on the board"
         self._note_outcome()
+        forget_old(self.directory.outbox, self.state, self.directory.secrets)
         if self._owes_entry(task):
             entry = ledger_entry(self.task, task.task_id, task.releases)
             self.send(_ledger_name(task), lambda: entry)
