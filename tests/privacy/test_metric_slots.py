@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from anofel.cli.privacy_report import render
 from anofel.errors import InvalidInput
 from anofel.learning.build import network_of, trainer_of
 from anofel.learning.metrics import accuracy, record_metrics
@@ -15,6 +16,7 @@ from anofel.learning.parameters import Layout
 from anofel.learning.rules import first_model
 from anofel.learning.trainer import LocalUpdate
 from anofel.privacy.clipping import NormCheckFailed, UpdateNotFinite
+from anofel.privacy.explain import explain
 from anofel.privacy.metric_slots import reported_metrics
 from anofel.privacy.plain_path import iterate
 from anofel.privacy.plan import Plan
@@ -197,3 +199,14 @@ def test_nothing_is_reported_without_slots_or_without_records() -> None:
     assert reported_metrics(Plan.of(make_task()), np.zeros(7, np.int64), 3) is None
     plan = Plan.of(record_task())
     assert reported_metrics(plan, np.full(plan.dimension, -5, np.int64), 3) is None
+
+
+def test_the_explanation_says_what_metrics_cost() -> None:
+    report = explain(client_task())
+    assert report["metrics"]["update_norm"] == pytest.approx(0.4)
+    text = render(report)
+    assert "Metric slots (accuracy, loss), part of the same sum and of the same ε" in text
+    assert "Metric slots" not in render(explain(make_task()))
+    assert report["epsilon"]["zero-out"]["total"] == pytest.approx(
+        explain(make_task())["epsilon"]["zero-out"]["total"], rel=1e-3
+    )

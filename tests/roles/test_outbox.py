@@ -50,7 +50,6 @@ def test_after_a_crash_the_same_bytes_are_sent_again(board: BoardOfTest, tmp_pat
         assert sent.posting.data == posting.data
         assert not sent.is_refused
         client.wait_for(lambda state: len(state.certifiers) == 1, "the posting", seconds=20)
-        assert again.send(client, NAME, never).answer == sent.answer  # fresh: not sent again
         reached = sent.answer.height + RESEND_BLOCKS if sent.answer else 0
         client.wait_for(lambda state: state.height >= reached, "blocks", seconds=20)
         assert again.send(client, NAME, never).answer != sent.answer  # the same bytes, taken again
@@ -123,8 +122,12 @@ def test_a_posting_whose_receipts_expired_is_made_again(board: BoardOfTest, tmp_
     fake.state.height = 11
     assert send(lambda: new).posting == new
     assert fake.taken == [old, new]
-    fake.state.height = 20
+    fake.state.height = 10 + RESEND_BLOCKS
     assert send(never).posting == new
+    assert fake.taken == [old, new], "it was taken lately, so it is not sent again"
+    fake.state.height = 11 + RESEND_BLOCKS
+    assert send(never).posting == new
+    assert fake.taken == [old, new, new]
     assert not is_expired(board.posting(), 1 << 30), "most postings name no blob"
 
 

@@ -7,22 +7,14 @@ import typer
 
 from anofel.cli.output import JsonOption, note
 from anofel.cli.role_options import (
-    BoardOption,
-    CaFileOption,
-    CertificateOption,
     Directory,
-    GenesisOption,
     KeyFileOption,
-    KeyOption,
-    NewDirectory,
     PassphraseFileOption,
-    ProxyOption,
     WaitOption,
-    init_certified,
-    opened,
+    add_init,
+    at_work,
     show,
     show_status,
-    until_stopped,
 )
 
 if TYPE_CHECKING:
@@ -31,41 +23,11 @@ if TYPE_CHECKING:
 app = typer.Typer(no_args_is_help=True, help="A member of committees: make their keys, add and open sums.")
 
 ROLE = "aggregator"
-
-
-@app.command()
-def init(
-    directory: NewDirectory,
-    board: BoardOption,
-    genesis: GenesisOption,
-    certificate: CertificateOption,
-    key: KeyOption,
-    proxy: ProxyOption = "",
-    ca_file: CaFileOption = None,
-    key_file: KeyFileOption = None,
-    passphrase_file: PassphraseFileOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Make an aggregator's directory. The subject that it shows is what the others name as a member.
-
-    Example: anofel aggregator init aggregator --board https://board.example --genesis genesis.bin
-    --certificate certificate.pem --key key.pem --key-file aggregator.key
-    """
-    from anofel.certificates import Purpose
-
-    init_certified(
-        directory,
-        Purpose.AGGREGATOR,
-        board=board,
-        genesis=genesis,
-        certificate=certificate,
-        key=key,
-        proxy=proxy,
-        ca_file=ca_file,
-        key_file=key_file,
-        passphrase_file=passphrase_file,
-        as_json=as_json,
-    )
+add_init(
+    app,
+    ROLE,
+    "Make an aggregator's directory. The subject that it shows is what the others name as a member.",
+)
 
 
 @app.command()
@@ -112,7 +74,7 @@ def keygen(
     if files is not None:
         _exchange_files(directory, run_, files, genesis, key_file, passphrase_file, as_json=as_json)
         return
-    with until_stopped(), opened(directory, ROLE, key_file, passphrase_file) as (found, board):
+    with at_work(directory, ROLE, key_file, passphrase_file) as (found, board):
         ceremony = KeyCeremony(found, board, run_, note)
         ceremony.run(seconds=wait)
         assert ceremony.key_id is not None
@@ -123,8 +85,6 @@ def keygen(
             "scheme": scheme,
         }
         show("Committee", content, as_json=as_json)
-        return
-    raise typer.Exit(1)
 
 
 @app.command()
@@ -161,7 +121,7 @@ def refresh(
 
     members, dealers = ([_subject(text).hex() for text in texts or []] for texts in (member, dealer))
     plan = HandoverPlan(name=name, committee=committee, members=members, threshold=threshold, dealers=dealers)
-    with until_stopped(), opened(directory, ROLE, key_file, passphrase_file) as (found, board):
+    with at_work(directory, ROLE, key_file, passphrase_file) as (found, board):
         board.sync()
         run_ = follow_plan(found.path, board.state, plan)
         handover = KeyHandover(found, board, run_, note)
@@ -173,8 +133,6 @@ def refresh(
             "member": handover.member,
         }
         show("Committee", content, as_json=as_json)
-        return
-    raise typer.Exit(1)
 
 
 @app.command()
@@ -189,7 +147,7 @@ def run(
     """
     from anofel.roles.aggregator import Aggregator
 
-    with until_stopped(), opened(directory, ROLE, key_file, passphrase_file) as (found, board):
+    with at_work(directory, ROLE, key_file, passphrase_file, daemon=True) as (found, board):
         Aggregator(found, board, note).run()
 
 
