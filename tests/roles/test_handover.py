@@ -19,7 +19,7 @@ from anofel.roles.key_handover import HandoverPlan, describe_handover, follow_pl
 from anofel.roles.key_secrets import share_name
 from anofel.roles.owner import initial_model
 from tests.board.world import a_vector
-from tests.roles.support import Deployment, Process, deployed, write_task
+from tests.roles.support import SECONDS, Deployment, Process, deployed, write_task
 
 OLD = ("member-a", "member-b", "member-c")
 NEW = ("member-a", "member-b", "member-d")
@@ -68,6 +68,11 @@ def test_a_committee_refreshes_then_changes_a_member_and_goes_on(world: Deployme
     again = refresh(world, OLD[0], committee, "--name", "spring").finish()
     assert again == ended[0], "what is done stays done"
 
+    # Somebody begins a handover that nobody joins.
+    lost = refresh(world, OLD[0], committee, "--name", "lost")
+    world.wait(lambda state: len(state.runs) == 3, "a lonely message")
+    lost.kill()
+
     # An iteration is closed when the members hand over to others: it gets its outcome by the old shares.
     task = write_task(world.path / "owner.toml")
     world.offer_certifier_key()
@@ -101,6 +106,16 @@ def test_a_committee_refreshes_then_changes_a_member_and_goes_on(world: Deployme
     assert set(third.members) == {bytes.fromhex(subjects[name]) for name in NEW}
     assert secrets_of(world, "member-c") == set()
     assert secrets_of(world, "member-d") == {share_name(third.shares_id)}
+
+    # What came too late, and who has no part, is told so.
+    for name, handover, words in (
+        ("member-a", "lost", "Another handover of the committee came first"),
+        ("member-c", "autumn", "neither deal nor receive"),
+    ):
+        late = refresh(world, name, committee, "--name", handover)
+        late.process.communicate(timeout=SECONDS)
+        assert late.process.returncode == 1
+        assert words in " ".join(late.log.read_text().split())
 
     # The next iteration is opened by the new members, the newcomer among them.
     b, d = (world.start("aggregator", "run", name) for name in ("member-b", "member-d"))

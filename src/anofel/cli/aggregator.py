@@ -176,11 +176,16 @@ def _exchange_files(
     from anofel.roles.key_files import FileCeremony
 
     with RoleDirectory.open(directory, unlock_with(key_file, passphrase_file), role=ROLE) as found:
-        known = read_genesis(genesis or found.path / BOARD / GENESIS)
-        ceremony = FileCeremony(found, known, run_, folder)
+        source = genesis or found.path / BOARD / GENESIS
+        if genesis is None and not source.exists():
+            raise typer.BadParameter("The board was never asked; give its file.", param_hint="--genesis")
+        ceremony = FileCeremony(found, read_genesis(source), run_, folder)
         standing = ceremony.step()
     if standing.key_id is None:
-        note(f"Round {standing.round}: {len(standing.missing)} files are missing. Give ours to the others.")
+        missing = ", ".join(
+            f"member {number} ({run_.members[number - 1].hex()[:16]}…)" for number in standing.missing
+        )
+        note(f"Round {standing.round}: no file of {missing} yet. Give ours to the others.")
     else:
         note("Every round is complete. Post it by the same command without --files.")
     content = {
