@@ -245,7 +245,7 @@ def write_task(path: Path, **sections: dict[str, Any]) -> Task:
     document = deepcopy(DOCUMENT)
     document["privacy"] |= {"min_clients": 2, "max_colluders": 0, "max_posts": 8, "max_releases": 3}
     for name, values in sections.items():
-        document[name] |= values
+        document.setdefault(name, {}).update(values)
     lines: list[str] = []
     for name, values in document.items():
         lines += [f"[{name}]", *(f"{key} = {_toml(value)}" for key, value in values.items())]

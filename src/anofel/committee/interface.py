@@ -270,6 +270,11 @@ class SecretResharingState(Protocol):
         """The round whose messages ``advance`` needs next."""
         ...
 
+    @property
+    def message(self) -> RoundMessage | None:
+        """The own message of ``round``, to be sent again after a crash; None in a round of others."""
+        ...
+
     def to_bytes(self) -> bytes:
         """Return the secret bytes, for the key store only."""
         ...
