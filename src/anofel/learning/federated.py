@@ -34,7 +34,7 @@ class FedSGD:
         return self.network.initial(self.seed)
 
     def probabilities(self, parameters: Parameters, dataset: Dataset) -> NDArray[np.float64]:
-        """Give the probability of every class, one row per example."""
+        """Give the probability of every class, one row per record."""
         return self.network.probabilities(parameters, dataset.inputs())
 
     def train(self, parameters: Parameters, dataset: Dataset) -> LocalUpdate:
@@ -75,7 +75,7 @@ class FedAvg:
         return self.network.initial(self.seed)
 
     def probabilities(self, parameters: Parameters, dataset: Dataset) -> NDArray[np.float64]:
-        """Give the probability of every class, one row per example."""
+        """Give the probability of every class, one row per record."""
         return self.network.probabilities(parameters, dataset.inputs())
 
     def train(self, parameters: Parameters, dataset: Dataset) -> LocalUpdate:

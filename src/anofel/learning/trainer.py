@@ -46,6 +46,15 @@ class Trainer(Protocol):
 
 
 @runtime_checkable
+class Predictor(Protocol):
+    """A trainer whose models can be measured."""
+
+    def probabilities(self, parameters: Parameters, dataset: Dataset) -> NDArray[np.float64]:
+        """Give the probability of every class, one row per record."""
+        ...
+
+
+@runtime_checkable
 class RecordTrainer(Trainer, Protocol):
     """A trainer that can bound what one record does: needed for the unit ``record``."""
 
@@ -53,13 +62,4 @@ class RecordTrainer(Trainer, Protocol):
         self, parameters: Parameters, dataset: Dataset, clipping_norm: float, sampling_rate: float
     ) -> LocalUpdate:
         """Sum the gradients of (secretly sampled) records, each clipped to `clipping_norm`."""
-        ...
-
-
-@runtime_checkable
-class Evaluator(Trainer, Protocol):
-    """A trainer that can say how good a model is: needed for tasks with metric slots."""
-
-    def probabilities(self, parameters: Parameters, dataset: Dataset) -> NDArray[np.float64]:
-        """Give the probability of every class, one row per example."""
         ...

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from anofel.errors import InvalidInput
 from anofel.learning.metrics import record_metrics
 from anofel.learning.parameters import Layout, Parameters
-from anofel.learning.trainer import Evaluator, LocalUpdate, RecordTrainer, Trainer
+from anofel.learning.trainer import LocalUpdate, Predictor, RecordTrainer, Trainer
 from anofel.privacy.clipping import NormCheckFailed, Vector, clip, round_stochastically, round_within
 from anofel.privacy.plan import Plan
 from anofel.studies.dataset import Dataset
@@ -27,7 +27,7 @@ def train_unit(trainer: Trainer, parameters: Parameters, dataset: Dataset, plan:
     local = _train(trainer, parameters, dataset, plan)
     if plan.metrics is None:
         return local
-    if not isinstance(trainer, Evaluator):
+    if not isinstance(trainer, Predictor):
         raise InvalidInput("The task has metric slots; its trainer has to give probabilities.")
     measured = record_metrics(trainer.probabilities(parameters, dataset), dataset.labels, plan.metrics)
     if plan.spec.unit == "record":
