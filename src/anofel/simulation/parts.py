@@ -132,16 +132,26 @@ def make_bundle(tasks: Sequence[SimulatedTask]) -> list[SimulatedTask]:
     if len(set(names)) != len(names):
         raise InvalidInput("The tasks of a simulation need different names.")
     for part in tasks:
-        least, there = part.task.privacy.min_clients, len(part.clients)
-        if there < least:
-            raise InvalidInput(
-                f"The task '{part.task.name}' opens no sum of fewer than {least} clients, and there are "
-                f"{there}; simulate more, or lower its min_clients."
-            )
+        _check_clients(part)
     posts = max(sum(len(part.clients) for part in tasks), *(part.task.privacy.max_posts for part in tasks))
     if posts > MAX_POSTS:
         raise InvalidInput(f"A committee adds at most {MAX_POSTS} posts, not {posts}.")
     return [_with_max_posts(part, posts) for part in tasks]
+
+
+def _check_clients(part: SimulatedTask) -> None:
+    privacy, name, there = part.task.privacy, part.task.name, len(part.clients)
+    if there < privacy.min_clients:
+        raise InvalidInput(
+            f"The task '{name}' opens no sum of fewer than {privacy.min_clients} clients, and there are "
+            f"{there}; simulate more, or lower its min_clients."
+        )
+    most = max(len(rows) for rows in part.clients)
+    if privacy.unit == "record" and most > privacy.records_per_client:
+        raise InvalidInput(
+            f"A client of the task '{name}' has {most} rows, and the task allows "
+            f"{privacy.records_per_client}; simulate more clients, or raise its records_per_client."
+        )
 
 
 def _with_max_posts(part: SimulatedTask, posts: int) -> SimulatedTask:
