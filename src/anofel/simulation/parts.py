@@ -51,10 +51,10 @@ class SimulatedTask:
     def first_model(self) -> IntegerModel:
         """Make the model that opens the first iteration."""
         model = rule_of(self.task).initial(self.trainer.initial(), self.task.model.scale_bits)
-        if model.layout.size != self.plan.dimension:
+        expected = self.task.model.parameters
+        if model.layout.size != expected:
             raise InvalidInput(
-                f"The task '{self.task.name}' has {self.plan.dimension} parameters, its trainer "
-                f"{model.layout.size}."
+                f"The task '{self.task.name}' has {expected} parameters, its trainer {model.layout.size}."
             )
         return model
 

@@ -82,7 +82,8 @@ class InsecurePlainSimulation:
     def _finish(self, part: SimulatedTask, total: np.ndarray, count: int, posts: int) -> IterationResult:
         name, enough = part.task.name, count >= part.task.privacy.min_clients
         if enough:
-            self.models[name] = rule_of(part.task).apply(self.models[name], total, count)
+            model = self.models[name]
+            self.models[name] = rule_of(part.task).apply(model, total[: model.layout.size], count)
             self._releases[name] += 1
         return IterationResult(
             task=name,

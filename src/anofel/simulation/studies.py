@@ -20,6 +20,8 @@ from anofel.task import Task, read_task
 DEFAULT_CLIENTS = 16
 _LEARNING_RATE = 5
 _CLIPPING_NORM = "2"
+_SCALE_BITS = 12
+"""Fine enough beside the noise, and coarse enough that the sums of many clients fit the schemes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,7 +80,7 @@ def _study_task(name: str, parts: Sequence[Dataset], min_clients: int, iteration
     return read_task(
         {
             "task": {"name": name, "study": name},
-            "model": {"kind": "logistic"},
+            "model": {"kind": "logistic", "scale_bits": _SCALE_BITS},
             "training": {"algorithm": "fedsgd"},
             "rule": {"lr_num": _LEARNING_RATE, "lr_den": mean},
             "privacy": {
