@@ -9,6 +9,7 @@ import pytest
 
 from anofel.audit.auditor import Auditor
 from anofel.audit.sources import open_source
+from anofel.committee.errors import DoesNotFit, InvalidCommittee
 from anofel.keys import KeyDirectory
 from anofel.learning.splits import iid
 from anofel.privacy import protect
@@ -127,6 +128,24 @@ def test_in_memory_payloads_go_and_a_task_ends_after_its_releases(keys: KeyDirec
     assert current is not None
     payload = next(iter(current.submissions.values())).payloads[0].length
     assert blobs.count(payload) <= 4, "payloads of the first iteration are still there"
+
+
+@pytest.mark.parametrize(
+    ("committee", "reason"),
+    [
+        (CommitteeSettings(members=3, threshold=1), "threshold"),
+        (CommitteeSettings(scheme="none"), "no scheme none"),
+    ],
+)
+def test_a_committee_that_cannot_be_is_refused_at_once(committee: CommitteeSettings, reason: str) -> None:
+    with pytest.raises(InvalidCommittee, match=reason):
+        Simulation(two_tasks(), committee=committee)
+
+
+def test_sums_that_no_scheme_can_add_are_refused_at_once() -> None:
+    wide = task_named("wide", clipping_norm="1000", max_posts=4096)
+    with pytest.raises(DoesNotFit):
+        Simulation([SimulatedTask(wide, iid(make_dataset(20), 2, 0))])
 
 
 def test_two_clients_with_the_same_rows_are_refused(keys: KeyDirectory) -> None:

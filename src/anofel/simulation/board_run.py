@@ -78,15 +78,17 @@ class Simulation:
         self.models = {part.task.name: part.first_model() for part in self.tasks}
         """The current model of every task, by the name of the task."""
         self._settings = CommitteeSettings() if committee is None else committee
+        self._settings.check(self.tasks)
         self._participation = Participation() if participation is None else participation
         self._on_progress = on_progress
-        self._stack = ExitStack()
-        self._pool = self._stack.enter_context(ThreadPoolExecutor(os.cpu_count()))
-        keys = self._development_keys() if keys is None else keys
-        self._venue = Venue(self.tasks, keys, directory)
-        self.board: LocalBoard = self._venue.board
-        self._stack.callback(self.board.close)
-        self._provers = Provers(keys)
+        with ExitStack() as stack:
+            self._pool = stack.enter_context(ThreadPoolExecutor(os.cpu_count()))
+            keys = self._development_keys(stack) if keys is None else keys
+            self._venue = Venue(self.tasks, keys, directory)
+            self.board: LocalBoard = self._venue.board
+            stack.callback(self.board.close)
+            self._provers = Provers(keys)
+            self._stack = stack.pop_all()
         self._owners: list[Owner] = []
         self._clients: list[list[SimulatedClient]] = []
 
@@ -107,9 +109,9 @@ class Simulation:
         """Let go of the directory and of the threads."""
         self._stack.close()
 
-    def _development_keys(self) -> KeyDirectory:
+    def _development_keys(self, stack: ExitStack) -> KeyDirectory:
         self._on_progress("Making development keys", 0, 1)
-        scratch = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="anofel-simulation-"))
+        scratch = stack.enter_context(tempfile.TemporaryDirectory(prefix="anofel-simulation-"))
         return make_insecure_development_keys(Path(scratch) / "keys")
 
     # Phase 1

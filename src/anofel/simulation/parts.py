@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from anofel.committee.context import MAX_POSTS
+from anofel.committee import schemes
+from anofel.committee.context import MAX_POSTS, CommitteeShape
 from anofel.errors import InvalidInput
 from anofel.learning.build import rule_of, trainer_of
 from anofel.learning.evaluate import Measure
@@ -68,9 +69,15 @@ class SimulatedTask:
 class CommitteeSettings:
     """The committee of every task."""
 
-    scheme: str = "lattice"
+    scheme: str = schemes.DEFAULT
     members: int = 3
     threshold: int = 2
+
+    def check(self, tasks: "Sequence[SimulatedTask]") -> None:
+        """Refuse what no committee can add, before anything is made. Raises ``InvalidInput``."""
+        CommitteeShape(num_members=self.members, threshold=self.threshold)
+        for part in tasks:
+            schemes.by_name(self.scheme).required_bits(part.plan.value_bound, part.task.privacy.max_posts)
 
 
 @dataclass(frozen=True, kw_only=True)
