@@ -22,6 +22,8 @@ from anofel.simulation import (
     Participation,
     SimulatedTask,
     Simulation,
+    board_run,
+    venue,
 )
 from anofel.simulation.people import Provers, SimulatedCertifier
 from anofel.simulation.venue import Venue
@@ -67,10 +69,13 @@ class Played:
 @pytest.fixture(scope="module")
 def played(known_coins: None, keys: KeyDirectory, tmp_path_factory: pytest.TempPathFactory) -> Played:
     directory = tmp_path_factory.mktemp("simulation") / "board"
-    with Simulation(
-        two_tasks(), committee=SMALL, participation=PARTICIPATION, directory=directory, keys=keys
-    ) as simulation:
-        return Played(list(simulation.run(ITERATIONS)), directory)
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (board_run, venue):  # many blocks for few clients
+            patch.setattr(module, "POSTS_PER_BLOCK", 1)
+        with Simulation(
+            two_tasks(), committee=SMALL, participation=PARTICIPATION, directory=directory, keys=keys
+        ) as simulation:
+            return Played(list(simulation.run(ITERATIONS)), directory)
 
 
 def test_every_sum_and_model_is_that_of_the_plain_simulation(known_coins: None, played: Played) -> None:

@@ -117,7 +117,7 @@ class Simulation:
     # Phase 1
 
     def set_up(self) -> None:
-        """Do steps 1.a to 1.d: certifier, committees, tasks, registrations. Done once."""
+        """Do steps 1.a to 1.d: certifier, committees, registrations, tasks. Done once."""
         if self._owners:
             return
         board, certifier = self.board, SimulatedCertifier(self._venue)
@@ -126,14 +126,14 @@ class Simulation:
             self._on_progress("Making committee keys", number, len(self.tasks))
             committees.append(establish(self._venue, f"Committee {number + 1}", self._settings))
         board.next_block()
+        self._register(certifier)
         for number, (part, committee) in enumerate(zip(self.tasks, committees, strict=True)):
             role, identity = self._venue.appoint(Purpose.OWNER, f"Owner {number + 1}")
             body = announce(part.task, key_id=committee.key.key_id, early_end=True)
             board.post_as(role, body)
             task_id = body.task_id(board.genesis_hash, identity.subject)
             self._owners.append(Owner(role, task_id, part, committee))
-        board.next_block()
-        self._register(certifier)
+        board.next_block()  # the bundle is made; its first models are due within a few blocks
 
     def _register(self, certifier: SimulatedCertifier) -> None:
         everybody = [(index, rows) for index, part in enumerate(self.tasks) for rows in part.clients]
