@@ -1,6 +1,6 @@
 """A simulation over the board: the same integers as a plain sum, and a history that an audit accepts."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -122,13 +122,24 @@ def test_plain_sums_are_those_of_the_plain_path(known_coins: None) -> None:
         assert result.model.to_bytes() == model.to_bytes()
 
 
+class NobodyFirst(Participation):
+    """Nobody takes part in the first iteration."""
+
+    def order(self, iteration: int, sizes: Sequence[int]) -> list[tuple[int, int]]:
+        return super().order(iteration, sizes) if iteration > 1 else []
+
+
 def test_in_memory_payloads_go_and_a_task_ends_after_its_releases(keys: KeyDirectory) -> None:
     task = task_named("short", max_releases=2)
     part = SimulatedTask(task, iid(make_dataset(20), 2, 0))
-    with Simulation([part], committee=SMALL, keys=keys) as simulation:
+    with Simulation([part], committee=SMALL, participation=NobodyFirst(), keys=keys) as simulation:
         results = list(simulation.run(5))
         blobs = [len(data) for _, data in simulation.board.attachments.items()]  # type: ignore[union-attr]
-    assert [result.iteration for result in results] == [1, 2]
+    assert [(r.iteration, r.outcome, r.count) for r in results] == [
+        (1, "too-few", 0),
+        (2, "summed", 2),
+        (3, "summed", 2),
+    ]
     current = simulation.board.state.bundles[0].current
     assert current is not None
     payload = next(iter(current.submissions.values())).payloads[0].length

@@ -220,11 +220,16 @@ class Simulation:
 
     def _decrypt(self, live: Sequence[Owner]) -> None:
         """Let the committees add, count and open (steps 6 to 8), each step in its block."""
-        for step in ("aggregate", "open_count", "open_sum"):
-            for owner in live:
-                task = self._task(owner)
-                if not self._position(owner).progress.is_outcome:
-                    getattr(owner.committee, step)(self.board, self._bundle, task)
+        for step in (
+            SimulatedCommittee.aggregate,
+            SimulatedCommittee.open_count,
+            SimulatedCommittee.open_sum,
+        ):
+            due = [owner for owner in live if not self._position(owner).progress.is_outcome]
+            if not due:
+                return
+            for owner in due:
+                step(owner.committee, self.board, self._bundle, self._task(owner))
             self.board.next_block()
 
     def _position(self, owner: Owner) -> Position:
