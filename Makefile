@@ -70,10 +70,14 @@ bench: setup ## the benchmarks that take minutes
 	$(BIN)/python bench/privacy.py
 	$(BIN)/python bench/encryption.py --quick
 	$(BIN)/python bench/board.py --posts 64
+	$(BIN)/python bench/protocol.py --quick
+	$(BIN)/python bench/baselines.py --quick
 
 bench-long: setup ## the benchmarks that take longer
 	$(BIN)/python bench/encryption.py
 	$(BIN)/python bench/board.py
+	$(BIN)/python bench/protocol.py --processes
+	$(BIN)/python bench/baselines.py
 
 docs: setup ## build the documentation into site/ and target/doc/
 	$(BIN)/mkdocs build --strict --quiet

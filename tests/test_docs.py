@@ -2,8 +2,12 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+from anofel.keys import KeyDirectory
+from anofel.simulation import board_run
 
 ROOT = Path(__file__).parent.parent
 STATEMENTS = ROOT / "crates" / "anofel-circuits" / "src" / "statements"
@@ -34,9 +38,15 @@ def test_every_page_is_in_the_navigation() -> None:
     assert pages == listed
 
 
-def test_the_python_of_the_readme_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (program,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
-    monkeypatch.chdir(tmp_path)
-    names: dict[str, object] = {}
-    exec(program, names)
-    names["credential"].verify()  # type: ignore[attr-defined]
+def test_the_python_of_the_readme_trains_a_model(keys: KeyDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
+    pages = ("README.md", "docs/python-api.md")
+    program, again = (
+        re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.S)[0] for page in pages
+    )
+    assert program == again
+    assert len([line for line in program.splitlines() if line]) <= 20
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setattr(board_run, "make_insecure_development_keys", lambda _path: keys)
+    names: dict[str, Any] = {}
+    exec(program.replace("iterations=3", "iterations=1"), names)
+    assert names["model"].values.any()

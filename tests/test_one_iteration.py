@@ -93,7 +93,7 @@ def test_an_iteration_gives_the_sum_of_the_integers_and_the_next_model(
     plan, rule = Plan.of(task), rule_of(task)
     model = rule.initial(trainer_of(task).initial(), task.model.scale_bits)
     limits = TaskLimits(
-        length=plan.dimension, bound=plan.sum_bound, max_posts=REAL + DECOYS, min_clients=REAL
+        length=plan.dimension, bound=plan.value_bound, max_posts=REAL + DECOYS, min_clients=REAL
     )
     scope = Scope(GENESIS, 0, 1)
     iteration = IterationContext(

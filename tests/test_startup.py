@@ -33,6 +33,7 @@ LIGHT = (
     "anofel.roles.certifier_service",
     "anofel.roles.client",
     "anofel.roles.client_request",
+    "anofel.simulation",
 )
 
 

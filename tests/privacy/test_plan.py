@@ -1,11 +1,13 @@
 import math
 from decimal import Decimal
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from anofel.committee import schemes
 from anofel.errors import InvalidInput
 from anofel.learning.build import network_of, trainer_of
 from anofel.learning.integer_model import IntegerModel
@@ -17,6 +19,7 @@ from anofel.privacy.clipping import NormCheckFailed
 from anofel.privacy.plain_path import iterate
 from anofel.privacy.plan import Plan
 from anofel.privacy.protect import draw_noise, encode, protect, train_unit
+from anofel.task import Task
 from tests.patients import make_dataset, make_task
 
 
@@ -143,6 +146,23 @@ def test_slots_hold_the_worst_sum():
     assert plan.sum_bound >= 100 * plan.radius
     records = plan_of(unit="record", records_per_client=50, max_posts=100)
     assert records.sum_bound >= 100 * 50 * records.radius
+
+
+def test_no_entry_of_a_clients_vector_exceeds_the_announced_bound():
+    plan = plan_of(noise_multiplier="4")
+    layout = Layout(("w",), ((plan.dimension,),))
+    largest = np.eye(1, plan.dimension)[0] * 100
+    for _ in range(200):
+        vector = protect(LocalUpdate({"w": largest}, 1), layout, plan)
+        assert np.abs(vector).max() <= plan.value_bound
+    assert plan.value_bound >= plan.radius + 10 * plan.local_sigma()
+
+
+@pytest.mark.parametrize(("name", "posts"), [("support2", 512), ("nwtco", 16)])
+def test_the_vectors_of_an_example_fit_the_default_scheme(name, posts):
+    task = Task.load(Path(__file__).parents[2] / "examples" / "tasks" / f"{name}.toml")
+    assert task.privacy.max_posts == posts
+    assert schemes.by_name(schemes.DEFAULT).required_bits(Plan.of(task).value_bound, posts) <= 40
 
 
 def test_encode_refuses_what_is_not_the_tasks_shape():

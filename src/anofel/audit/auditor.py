@@ -158,8 +158,8 @@ class Auditor:
         try:
             if isinstance(body, Task):
                 plan = Plan.of(TaskFile.from_bytes(body.document))
-                if plan.sum_bound != body.bound:
-                    raise VerificationError(f"its bound is {body.bound} instead of {plan.sum_bound}.")
+                if plan.value_bound != body.bound:
+                    raise VerificationError(f"its bound is {body.bound} instead of {plan.value_bound}.")
             elif isinstance(body, PrivacyLedger):
                 self._check_epsilon(body)
         except AnofelError as error:

@@ -44,6 +44,10 @@ class MemoryAttachments:
         self._blobs[name] = data
         return name
 
+    def remove(self, sha256: bytes) -> None:
+        """Forget a blob."""
+        self._blobs.pop(sha256, None)
+
     def items(self) -> list[tuple[bytes, bytes]]:
         """Return every blob with its name."""
         return list(self._blobs.items())
@@ -68,6 +72,21 @@ class DirectoryAttachments:
         """Return where a blob is, or would be."""
         name = sha256.hex()
         return self._directory / name[:2] / name[2:4] / name
+
+    def add(self, data: bytes) -> bytes:
+        """Keep a blob, whole or not at all, and return its name."""
+        name = hashlib.sha256(data).digest()
+        path = self.path(name)
+        if not path.exists():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            partial = path.with_name(f"{path.name}.partial")
+            partial.write_bytes(data)
+            partial.replace(path)
+        return name
+
+    def remove(self, sha256: bytes) -> None:
+        """Forget a blob."""
+        self.path(sha256).unlink(missing_ok=True)
 
     def read(self, sha256: bytes) -> bytes:
         """Return a blob. Raises ``AttachmentMissing`` and ``DamagedBlob``."""

@@ -1,11 +1,18 @@
 """A board in this process: the same rules, blocks and receipts without a network.
 
-Simulations and tests use it. It is one validator and one storage holder.
+Simulations and tests use it. It is one validator and one storage holder. It lives in memory, or in a
+directory (``LocalDirectory``) that an audit reads.
 """
 
-from anofel.board.attachments import MemoryAttachments
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from anofel.board.attachments import DirectoryAttachments, MemoryAttachments
+from anofel.board.blobs import retention
 from anofel.board.chain import Chain
+from anofel.board.rule import Rejected
 from anofel.board.state import State
+from anofel.board.store import BlockStore, write_genesis
 from anofel.board.verification import Verifier
 from anofel.certificates import RoleKey
 from anofel.messages import (
@@ -27,6 +34,21 @@ RECEIPT_BLOCKS = 64
 """How long an unreferenced blob is promised to stay."""
 
 
+class LocalDirectory:
+    """The directory of a local board: blocks, blobs and verification keys, where an audit looks for them."""
+
+    def __init__(self, directory: Path, genesis: Genesis, keys: Mapping[str, bytes]) -> None:
+        """Make the directory; ``keys`` are the verification keys by the names of their statements.
+
+        Raises ``StoreError`` if it holds another board.
+        """
+        self.store = BlockStore(directory, genesis)
+        self.blobs = DirectoryAttachments(directory / "blobs")
+        write_genesis(directory, genesis)
+        for name, data in keys.items():
+            (directory / f"{name}.verification.key").write_bytes(data)
+
+
 class LocalBoard:
     """Fills and signs blocks, and keeps them."""
 
@@ -38,14 +60,25 @@ class LocalBoard:
         storage: RoleKey,
         registration: RegistrationVerifier,
         submission: SubmissionVerifier,
+        directory: LocalDirectory | None = None,
+        prune: bool = False,
     ) -> None:
-        self.attachments = MemoryAttachments()
+        """``prune``: remove payloads when their time is over, as a node does; a sum is then not recomputable.
+
+        Without a directory the blocks stay in ``blocks``.
+        """
+        self.attachments: MemoryAttachments | DirectoryAttachments = (
+            MemoryAttachments() if directory is None else directory.blobs
+        )
         verifier = Verifier(genesis.hash, registration, submission, self.attachments)
         self.chain = Chain(State.at_genesis(genesis), verifier)
         self.blocks: list[Block] = []
         self._validator = validator
         self._storage = storage
         self._postings: list[bytes] = []
+        self._store = None if directory is None else directory.store
+        self._prune = prune
+        self._until: dict[bytes, int] = {}
         self.chain.begin(genesis.time)
 
     @property
@@ -67,8 +100,21 @@ class LocalBoard:
 
     def post(self, posting: Posting) -> Posting:
         """Admit a posting. Raises ``Rejected``."""
-        admitted = self.chain.offer(posting.data)
-        self._postings.append(posting.data)
+        return self.post_many([posting])[0]
+
+    def post_many(self, postings: Sequence[Posting]) -> list[Posting]:
+        """Admit postings in their order; their proofs are verified together.
+
+        Raises the first ``Rejected``; the postings that are not refused are admitted even then.
+        """
+        results = self.chain.offer_many([posting.data for posting in postings])
+        admitted = [result for result in results if isinstance(result, Posting)]
+        for posting in admitted:
+            self._postings.append(posting.data)
+            self._note_lifetimes(posting)
+        for result in results:
+            if isinstance(result, Rejected):
+                raise result
         return admitted
 
     def post_as(self, role: RoleKey, body: Body) -> Posting:
@@ -81,7 +127,30 @@ class LocalBoard:
         signature = self._validator.sign(header.vote_bytes(self.genesis_hash))
         commit = (Vote(validator=0, signature=signature),)
         block = Block(header=header, commit=commit, postings=tuple(self._postings))
-        self.blocks.append(block)
+        if self._store is None:
+            self.blocks.append(block)
+        else:
+            self._store.append(block)
         self._postings = []
+        self._remove_expired()
         self.chain.begin(self.state.time if time is None else time)
         return block
+
+    def close(self) -> None:
+        """Let go of the directory."""
+        if self._store is not None:
+            self._store.close()
+
+    def _note_lifetimes(self, posting: Posting) -> None:
+        if self._prune:
+            kept = retention.kept_by(self.state, posting.body)
+            self._until |= {blob.sha256: blob.until for blob in kept if blob.until is not None}
+
+    def _remove_expired(self) -> None:
+        if not self._until:
+            return
+        for blob in retention.kept_by_exclusion(self.state):
+            self._until.pop(blob.sha256, None)
+        for name in [name for name, until in self._until.items() if until < self.state.height]:
+            self.attachments.remove(name)
+            del self._until[name]

@@ -187,6 +187,12 @@ class Plan:
         return math.ceil(records * self.radius) + 1
 
     @property
+    def value_bound(self) -> int:
+        """The largest entry of one client's vector, noise included (:data:`TAIL`); a task announces it."""
+        sigma = self.local_sigma(1 if self.spec.adaptive else None)
+        return self.contribution_bound + TAIL * sigma
+
+    @property
     def sum_bound(self) -> int:
         """B: the sum of max_posts contributions and their noise stays within ±B (see :data:`TAIL`)."""
         posts = self.spec.max_posts

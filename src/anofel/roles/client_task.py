@@ -54,9 +54,9 @@ def check_task(posted: TaskState, schema: Schema, dt: DatasetType) -> CheckedTas
     announced = posted.task
     task = Task.from_bytes(announced.document)
     plan = Plan.of(task)
-    if plan.sum_bound != announced.bound:  # (1)
+    if plan.value_bound != announced.bound:  # (1)
         raise TaskRefused(
-            f"Task '{task.name}' states the bound {announced.bound}, but its document gives {plan.sum_bound}."
+            f"Task '{task.name}' states the bound {announced.bound}, its document gives {plan.value_bound}."
         )
     if announce(task, key_id=announced.key_id, early_end=announced.early_end) != announced:
         raise TaskRefused(f"Task '{task.name}' states numbers that do not follow from its document.")

@@ -1,0 +1,263 @@
+"""A simulation over a board in this process: every step of the paper with its real cryptography.
+
+What differs from a deployment: parties share a process and a clock that waits for them, posts come in the
+order of a public seed, a client has no floors and no ledger of its own, and the certificates are those of
+a test authority.
+"""
+
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from anofel.board.genesis import flaws_of
+from anofel.board.local import LocalBoard
+from anofel.board.state import Bundle, Phase, Position, Progress, TaskState
+from anofel.certificates import Purpose, RoleKey
+from anofel.keys import KeyDirectory, make_insecure_development_keys
+from anofel.learning.build import rule_of
+from anofel.messages import Posting
+from anofel.phase2_training.announce_task import announce, end_iteration, ledger_entry, post_model
+from anofel.phase2_training.submit_update import (
+    PreparedSubmission,
+    SealedSubmission,
+    post_submission,
+    seal_submission,
+)
+from anofel.phase3_access.recover_model import next_model
+from anofel.privacy.protect import Integers
+from anofel.simulation.committees import SimulatedCommittee, establish
+from anofel.simulation.parts import (
+    CommitteeSettings,
+    IterationResult,
+    OnProgress,
+    Participation,
+    SimulatedTask,
+    make_bundle,
+    no_progress,
+)
+from anofel.simulation.people import Provers, SimulatedCertifier, SimulatedClient
+from anofel.simulation.venue import POSTS_PER_BLOCK, Venue
+
+
+@dataclass(frozen=True)
+class Owner:
+    """A model owner with its announced task and its committee."""
+
+    role: RoleKey
+    task_id: bytes
+    part: SimulatedTask
+    committee: SimulatedCommittee
+
+
+class Simulation:
+    """Everybody on one board; use it as a context manager."""
+
+    def __init__(
+        self,
+        tasks: Sequence[SimulatedTask],
+        *,
+        committee: CommitteeSettings | None = None,
+        participation: Participation | None = None,
+        directory: Path | None = None,
+        keys: KeyDirectory | None = None,
+        on_progress: OnProgress = no_progress,
+    ) -> None:
+        """Check the tasks; the parties are set up when the first iteration is run.
+
+        With a ``directory``, the board is kept there and ``anofel audit`` accepts it. Without ``keys``,
+        insecure development keys are made. Raises ``InvalidInput``.
+        """
+        self.tasks = make_bundle(tasks)
+        self.models = {part.task.name: part.first_model() for part in self.tasks}
+        """The current model of every task, by the name of the task."""
+        self._settings = CommitteeSettings() if committee is None else committee
+        self._settings.check(self.tasks)
+        self._participation = Participation() if participation is None else participation
+        self._on_progress = on_progress
+        with ExitStack() as stack:
+            self._pool = stack.enter_context(ThreadPoolExecutor(os.cpu_count()))
+            keys = self._development_keys(stack) if keys is None else keys
+            self._venue = Venue(self.tasks, keys, directory)
+            self.board: LocalBoard = self._venue.board
+            stack.callback(self.board.close)
+            self._provers = Provers(keys)
+            self._stack = stack.pop_all()
+        self._owners: list[Owner] = []
+        self._clients: list[list[SimulatedClient]] = []
+
+    @property
+    def switched_off(self) -> tuple[str, ...]:
+        """What genesis says is insecure about the board."""
+        return tuple(flaws_of(self._venue.genesis))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the directory and of the threads."""
+        self._stack.close()
+
+    def _development_keys(self, stack: ExitStack) -> KeyDirectory:
+        self._on_progress("Making development keys", 0, 1)
+        scratch = stack.enter_context(tempfile.TemporaryDirectory(prefix="anofel-simulation-"))
+        return make_insecure_development_keys(Path(scratch) / "keys")
+
+    # Phase 1
+
+    def set_up(self) -> None:
+        """Do steps 1.a to 1.d: certifier, committees, registrations, tasks. Done once."""
+        if self._owners:
+            return
+        board, certifier = self.board, SimulatedCertifier(self._venue)
+        committees = []
+        for number in range(len(self.tasks)):
+            self._on_progress("Making committee keys", number, len(self.tasks))
+            committees.append(establish(self._venue, f"Committee {number + 1}", self._settings))
+        board.next_block()
+        self._register(certifier)
+        for number, (part, committee) in enumerate(zip(self.tasks, committees, strict=True)):
+            role, identity = self._venue.appoint(Purpose.OWNER, f"Owner {number + 1}")
+            body = announce(part.task, key_id=committee.key.key_id, early_end=True)
+            board.post_as(role, body)
+            task_id = body.task_id(board.genesis_hash, identity.subject)
+            self._owners.append(Owner(role, task_id, part, committee))
+        board.next_block()  # the bundle is made; its first models are due within a few blocks
+
+    def _register(self, certifier: SimulatedCertifier) -> None:
+        everybody = [(index, rows) for index, part in enumerate(self.tasks) for rows in part.clients]
+        self._clients = [[] for _ in self.tasks]
+        for start in range(0, len(everybody), POSTS_PER_BLOCK):
+            self._on_progress("Registering clients", start, len(everybody))
+            chunk = everybody[start : start + POSTS_PER_BLOCK]
+            types = [self.tasks[index].task.dataset_type for index, _ in chunk]
+            rows = [rows for _, rows in chunk]
+            clients = list(self._pool.map(partial(certifier.certify, self._provers), rows, types))
+            self.board.post_many(list(self._pool.map(self._registration, clients)))
+            self.board.next_block()
+            for (index, _), client in zip(chunk, clients, strict=True):
+                self._clients[index].append(client)
+
+    def _registration(self, client: SimulatedClient) -> Posting:
+        return client.registration(self.board, self._provers)
+
+    # Iterations
+
+    def run(self, iterations: int) -> Iterator[IterationResult]:
+        """Run iterations; gives the results of each task as they come, until every task has ended."""
+        self.set_up()
+        for _ in range(iterations):
+            live = [owner for owner in self._owners if not self._task(owner).ended]
+            if not live:
+                return
+            self._open(live)
+            number = self._bundle.iterations
+            order = self._participation.order(number, [len(part.clients) for part in self.tasks])
+            names = [owner.task_id for owner in live]
+            self._train([who for who in order if self._owners[who[0]].task_id in names])
+            for owner in live:
+                self.board.post_as(owner.role, end_iteration(owner.task_id, number))
+            self.board.next_block()
+            self._decrypt(live)
+            results = [self._result(owner) for owner in live]
+            self.board.next_block()  # what was said about ε is on the board when the caller hears of it
+            yield from results
+
+    @property
+    def _bundle(self) -> Bundle:
+        return self.board.state.bundles[0]
+
+    def _task(self, owner: Owner) -> TaskState:
+        return self.board.state.tasks[owner.task_id]
+
+    def _open(self, live: Sequence[Owner]) -> None:
+        """Post the models that open the next iteration (step 1.d)."""
+        following = self._bundle.iterations + 1
+        for owner in live:
+            blob = self.board.store(self.models[owner.part.task.name].to_bytes())
+            self.board.post_as(owner.role, post_model(owner.task_id, following, blob))
+        self.board.next_block()
+        assert self._bundle.phase is Phase.OPEN
+
+    def _train(self, order: Sequence[tuple[int, int]]) -> None:
+        """Let the clients train and submit (steps 3 to 5); proofs are made while models train."""
+        for start in range(0, len(order), POSTS_PER_BLOCK):
+            chunk = order[start : start + POSTS_PER_BLOCK]
+            self._on_progress(f"Iteration {self._bundle.iterations}", start, len(order))
+            prepared = [self._pool.submit(self._prepare, *who) for who in chunk]
+            updates = [self._update(*who, start + place) for place, who in enumerate(chunk, start=1)]
+            sealed = self._pool.map(
+                lambda ready, update: seal_submission(ready.result(), update), prepared, updates
+            )
+            self.board.post_many([self._posting(entry) for entry in sealed])
+            self.board.next_block()
+
+    def _prepare(self, index: int, client: int) -> PreparedSubmission:
+        target = self._task(self._owners[index]).position
+        return self._clients[index][client].prepare(self.board, self._bundle, target, self._provers)
+
+    def _update(self, index: int, client: int, position: int) -> Integers:
+        part, certified = self.tasks[index], self._clients[index][client].certified
+        certified.verify()
+        return part.local_update(certified.dataset, self.models[part.task.name], position)
+
+    def _posting(self, sealed: SealedSubmission) -> Posting:
+        blobs = [self.board.store(payload) for payload in sealed.payloads]
+        return post_submission(sealed, blobs, genesis=self.board.genesis_hash)
+
+    # Phase 3
+
+    def _decrypt(self, live: Sequence[Owner]) -> None:
+        """Let the committees add, count and open (steps 6 to 8), each step in its block."""
+        for step in (
+            SimulatedCommittee.aggregate,
+            SimulatedCommittee.open_count,
+            SimulatedCommittee.open_sum,
+        ):
+            due = [owner for owner in live if not self._position(owner).progress.is_outcome]
+            if not due:
+                return
+            for owner in due:
+                step(owner.committee, self.board, self._bundle, self._task(owner))
+            self.board.next_block()
+
+    def _position(self, owner: Owner) -> Position:
+        current = self._bundle.current
+        assert current is not None
+        return current.positions[self._task(owner).position]
+
+    def _result(self, owner: Owner) -> IterationResult:
+        """Combine the shares, make the next model and post ε (step 8′)."""
+        board, position, task, part = self.board, self._position(owner), self._task(owner), owner.part
+        name, desk, total = part.task.name, board.chain.verifier.shares, None
+        if position.progress is Progress.SUMMED:
+            total = desk.opened_vector(board.state, self._bundle, position)
+            self.models[name] = next_model(
+                board.state, self._bundle, position, desk, self.models[name], rule_of(part.task)
+            )
+        if task.releases > len(task.ledger):
+            board.post_as(owner.role, ledger_entry(part.task, owner.task_id, task.releases))
+        current = self._bundle.current
+        assert current is not None
+        return IterationResult(
+            task=name,
+            iteration=current.number,
+            outcome=position.progress.value,
+            count=position.count,
+            posts=len(current.submissions),
+            epsilon=part.plan.epsilon(task.releases, part.task.privacy.relation),
+            metrics=part.measure(self.models[name]) if total is not None and part.measure else None,
+            model=self.models[name],
+            total=total,
+        )

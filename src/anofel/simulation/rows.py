@@ -1,0 +1,51 @@
+"""Rows for a simulation: a study's, or made-up ones, split over the clients."""
+
+import math
+
+import numpy as np
+
+from anofel.errors import InvalidInput
+from anofel.learning import splits
+from anofel.studies.dataset import Dataset
+from anofel.studies.schema import ImageSchema, Schema
+
+_SPREAD = 1.0
+"""Standard deviation of a made-up feature; schemas scale real ones to about the same."""
+
+
+def made_up_rows(schema: Schema, count: int, seed: int = 0) -> Dataset:
+    """Make rows up that fit a schema, for a task whose data is not here; they describe nobody.
+
+    The label follows a random linear rule with noise, so that there is something to learn.
+    """
+    if count < 1:
+        raise InvalidInput("At least one row is needed.")
+    rng = np.random.default_rng(seed)
+    width = math.prod(schema.row_shape)
+    inputs = rng.normal(0, _SPREAD, (count, width))
+    weights = rng.normal(0, 1, (width, schema.classes))
+    labels = (inputs @ weights + rng.normal(0, 0.5, (count, schema.classes))).argmax(axis=1)
+    if isinstance(schema, ImageSchema):
+        features: np.ndarray = np.clip(np.rint(128 + 40 * inputs), 0, 255).astype(np.uint8)
+    else:
+        features = np.rint(np.ldexp(inputs, schema.fraction_bits)).astype(np.int32)
+    return Dataset(features.reshape(count, *schema.row_shape), labels.astype(np.int32), schema)
+
+
+def split_rows(rows: Dataset, clients: int, split: str = "iid", seed: int = 0) -> list[Dataset]:
+    """Split rows over clients, reproducibly.
+
+    ``iid``; ``dirichlet:ALPHA`` for skewed labels; ``sizes:ALPHA`` for skewed sizes. Raises ``InvalidInput``.
+    """
+    kind, _, parameter = split.partition(":")
+    if kind == "iid" and not parameter:
+        return splits.iid(rows, clients, seed)
+    try:
+        alpha = float(parameter)
+    except ValueError:
+        alpha = math.nan
+    if kind == "dirichlet":
+        return splits.label_skew(rows, clients, alpha, seed)
+    if kind == "sizes":
+        return splits.quantity_skew(rows, clients, alpha, seed)
+    raise InvalidInput(f"There is no split '{split}'; use iid, dirichlet:ALPHA or sizes:ALPHA.")

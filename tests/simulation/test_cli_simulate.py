@@ -1,0 +1,96 @@
+"""``anofel simulate`` and the examples of the Python interface."""
+
+import importlib.util
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from anofel.cli import app
+from anofel.errors import InvalidInput
+from anofel.keys import KeyDirectory
+from anofel.learning.integer_model import IntegerModel
+from anofel.simulation import board_run
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+SMALL = str(EXAMPLES / "tasks" / "small.toml")
+MADE_UP = ("--made-up-rows", "200")
+
+
+def simulate(*arguments: str) -> dict[str, Any]:
+    result = CliRunner().invoke(app, ["simulate", *arguments, "--json"], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    document: dict[str, Any] = json.loads(result.stdout)
+    return document
+
+
+def test_a_real_run_leaves_models_and_a_board_that_audits(keys: KeyDirectory, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    real = ("--keys", str(keys.path), "--committee", "2", "--out", str(out))
+    document = simulate(SMALL, *MADE_UP, "--iterations", "1", *real)
+    assert document["dir"] == str(out)
+    assert document["insecure"] == ["test certificate authority", "development proof keys"]
+    (entry,) = document["iterations"]
+    assert (entry["task"], entry["iteration"], entry["outcome"]) == ("small-example", 1, "summed")
+    assert entry["count"] == entry["posts"] == 6
+    assert 0 < entry["epsilon"] < 1
+    assert set(entry["metrics"]) == {"loss", "accuracy", "auc"}
+    IntegerModel.from_bytes((out / "models" / "small-example-1.model").read_bytes())
+    assert json.loads((out / "result.json").read_text()) == document
+    audited = CliRunner().invoke(app, ["audit", document["board"], "--json"], catch_exceptions=False)
+    assert json.loads(audited.stdout)["sums_recomputed"] == 1
+
+
+def test_a_plain_run_says_what_was_switched_off_and_leaves_no_board(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    options = (*MADE_UP, "--iterations", "2", "--insecure-plain", "--out", str(out))
+    document = simulate(SMALL, *options, "--clients", "8", "--split", "dirichlet:0.5")
+    assert document["insecure"] == ["proofs", "committee encryption", "the board"]
+    assert document["board"] is None
+    assert document["scheme"] is None
+    assert not (out / "board").exists()
+    assert [entry["count"] for entry in document["iterations"]] == [8, 8]
+    shown = CliRunner().invoke(app, ["simulate", SMALL, *MADE_UP, "--iterations", "1", "--insecure-plain"])
+    assert "Switched off: proofs, committee encryption, the board." in shown.stdout
+
+
+def test_a_study_gets_a_task_within_its_epsilon() -> None:
+    options = ("--made-up-rows", "400", "--clients", "6", "--iterations", "3", "--insecure-plain")
+    document = simulate("--study", "nwtco", "--study", "support2", *options, "--target-epsilon", "1.5")
+    assert document["clients"] == {"nwtco": 6, "support2": 6}
+    last = document["iterations"][-2:]
+    assert [entry["iteration"] for entry in last] == [3, 3]
+    assert all(1.4 < entry["epsilon"] <= 1.5 for entry in last)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        ([], "Give task files, or --study"),
+        ([SMALL, "--study", "nwtco"], "not both"),
+        ([SMALL], "names no study"),
+        ([SMALL, *MADE_UP, "--iterations", "11"], "ends after 10 releases"),
+        ([SMALL, *MADE_UP, "--clients", "5"], "fewer than 6 clients"),
+        ([SMALL, *MADE_UP, "--dropout", "1"], "dropout"),
+        ([SMALL, SMALL, "--rows", "rows.csv"], "one task file"),
+        ([SMALL, *MADE_UP, "--out", str(EXAMPLES)], "not empty"),
+    ],
+)
+def test_wrong_usage_is_one_sentence(arguments: list[str], reason: str) -> None:
+    with pytest.raises(InvalidInput, match=reason):
+        CliRunner().invoke(app, ["simulate", *arguments, "--insecure-plain"], catch_exceptions=False)
+
+
+@pytest.mark.parametrize("name", ["train_a_model", "custom_model"])
+def test_the_example_trains(name: str, keys: KeyDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(board_run, "make_insecure_development_keys", lambda _path: keys)
+    spec = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    model = module.main(iterations=1)
+    assert np.any(model.values)
