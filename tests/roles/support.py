@@ -1,6 +1,7 @@
 """A board and roles as processes, each with its own directory; the test itself plays the clients."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -37,6 +38,7 @@ from anofel.roles.role import Role
 from anofel.task import Task
 from anofel.testing_ca import write_role
 from anofel.transport import Transport
+from tests.board.prepared import WORDS_AT_THE_END
 from tests.node.support import LIMITS, BoardOfTest, NodeProcess, make_board
 from tests.patients import DOCUMENT
 
@@ -188,7 +190,10 @@ class Deployment:
             self.clients.append(client)
         self.wait(lambda state: len(state.clients) >= known + number, "the clients")
 
-    def submit(self, bundle: Bundle, client: ClientOfTest, update: Int64Vector | None) -> None:
+    def submit(
+        self, bundle: Bundle, client: ClientOfTest, update: Int64Vector | None, *, spoilt: bool = False
+    ) -> None:
+        """Post for a client; a spoilt payload is well-formed, but no honest vector makes such a sum."""
         prepared = prepare_submission(
             self.view.state,
             bundle,
@@ -199,6 +204,10 @@ class Deployment:
             key_of=self.view.chain.verifier.shares.key_of,
         )
         sealed = seal_submission(prepared, update)
+        if spoilt:
+            own = sealed.payloads[0]
+            noise = os.urandom(len(own) - WORDS_AT_THE_END) + own[-WORDS_AT_THE_END:]
+            sealed = replace(sealed, payloads=(noise, *sealed.payloads[1:]))
         blobs = [self.view.upload(payload) for payload in sealed.payloads]
         self.view.post(post_submission(sealed, blobs, genesis=self.board.genesis.hash))
 

@@ -232,7 +232,8 @@ class Refusing:
 def test_an_owner_with_a_rule_of_its_own_makes_each_model(world: tuple[Deployment, str]) -> None:
     world, committee = world
     path = world.path / "own.toml"
-    task = write_task(path, task={"name": "own"}, rule={"kind": "owner", "momentum": 0})
+    sections = {"rule": {"kind": "owner", "momentum": 0}, "privacy": {"max_releases": 4}}
+    task = write_task(path, task={"name": "own"}, **sections)
     world.init("owner", "own")
     unlock = unlock_with(world.path / "own.key", None)
     announce = ("owner", "announce", "own", str(path), "--committee", committee, "--early-end", "--json")
@@ -256,13 +257,14 @@ def test_an_owner_with_a_rule_of_its_own_makes_each_model(world: tuple[Deploymen
     members = [world.start("aggregator", "run", name) for name in MEMBERS[:2]]
     running = world.start("owner", "run", "own", "--end-after", "3", "--json")
     expected = initial_model(task)
-    for iteration, num_real in ((1, 3), (2, 1), (3, 3)):
+    for iteration in (1, 2, 3):
+        spoilt = iteration == 2
         bundle = world.wait_open(task_id, iteration)
         assert world.view.state.tasks[task_id].model == expected.digest()
-        updates = [a_vector(task, 10 * iteration + place) for place in range(num_real)]
-        for client, update in zip(world.clients, [*updates, None, None][:3], strict=True):
-            world.submit(bundle, client, update)
-        if num_real == 3:
+        updates = [a_vector(task, 10 * iteration + place) for place in range(3)]
+        for client, update in zip(world.clients, updates, strict=True):
+            world.submit(bundle, client, update, spoilt=spoilt and client is world.clients[0])
+        if not spoilt:
             expected = double(expected, np.sum(updates, axis=0, dtype=np.int64), 3)
         if iteration == 1:
             world.wait_outcome(task_id, 1)
@@ -270,6 +272,9 @@ def test_an_owner_with_a_rule_of_its_own_makes_each_model(world: tuple[Deploymen
             running = world.start("owner", "run", "own", "--end-after", "3", "--json")
     world.wait_open(task_id, 4)
     assert world.view.state.tasks[task_id].model == expected.digest()
+    assert world.outcomes[task_id, 2].progress is Progress.UNDECODABLE
+    log = " ".join((world.path / "own.log").read_text().split())
+    assert "Iteration 2: the sum cannot be decoded; the model stays." in log
     for process in (running, *members):
         assert process.stop() == 0
     audited = subprocess.run(
