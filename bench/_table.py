@@ -3,6 +3,7 @@
 import json
 import os
 import platform
+import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-_WIDTH = 150
+_WIDTH = 200
 
 
 @dataclass(frozen=True)
@@ -98,5 +99,6 @@ def report(
     """Print the list for programs, or the table for people."""
     if as_json:
         print(json.dumps([row.document() for row in rows], indent=1))
+        print("\n".join([machine(), *notes]), file=sys.stderr)
     else:
         show(title, rows, bars, notes)
