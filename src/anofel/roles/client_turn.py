@@ -74,6 +74,10 @@ class Workshop:
     ledger: Ledger
     floors: Floors
 
+    def get_ready(self, checked: CheckedTask) -> None:
+        """Load the accounting of ε, which takes a second, before it is needed. Raises what the floors refuse."""
+        self.floors.check_task(checked.plan, self.floors.min_anonymity_set)
+
     def make(
         self, board: LightClient, bundle: Bundle, checked: CheckedTask | None, salt: Salt
     ) -> SealedSubmission:
