@@ -164,6 +164,7 @@ dataset_type = {study.number}
 
 [model]
 kind = "logistic"
+scale_bits = 12
 
 [training]
 algorithm = "fedsgd"

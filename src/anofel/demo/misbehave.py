@@ -13,7 +13,8 @@ a share of a count with a wrong proof                  ``bad-count-share``
 a share of a sum that was tampered with                ``bad-sum-share``
 ====================================================== ==========================
 
-Every answer is written to ``tried.jsonl`` in the cheater's directory. What comes at a wrong moment is tried again.
+Every answer is written to ``tried.jsonl`` in the cheater's directory; what comes at a wrong moment is
+tried again.
 """
 
 import json
@@ -185,7 +186,7 @@ class CheatingClient(Client):
         return post_registration(content, secret, genesis=self.state.genesis_hash, epoch=self.state.epoch)
 
     def _replay(self) -> None:
-        """Post somebody else's submission again: as it is, and in a later iteration under a key of our own."""
+        """Post somebody else's submission again: as it is, and in the next iteration under our own key."""
         captured = self._captured
         if captured is None or self.tries.is_done(REPLAYED):
             return

@@ -21,6 +21,8 @@ WINDOW_BLOCKS: Final = 4
 """The drawn posting times lie in so many blocks."""
 PATIENCE_BLOCKS: Final = 120
 """Deadline of committees and owners; they are much faster."""
+WORK_PROOFS: Final = 3
+"""What a client does before its post takes as long as so many proofs."""
 MAX_LENGTH: Final = 1000
 TARGET_EPSILON: Final = 1.0
 """ε of one patient's record after all iterations."""
@@ -131,8 +133,8 @@ class Layout:
 def size_class(options: Options, proof_seconds: float) -> Class:
     """Give the deadlines of an iteration: clients post once all of them can be ready on this machine."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    ready = 1.5 + options.total_clients * (2 * proof_seconds + 0.1) / cores
-    post_from = math.ceil(max(2.0, ready) * 1000 / INTERVAL_MS)
+    ready = 2 + options.total_clients * WORK_PROOFS * proof_seconds / cores
+    post_from = math.ceil(ready * 1000 / INTERVAL_MS)
     return Class(
         max_length=MAX_LENGTH,
         max_posts=options.total_clients,

@@ -14,6 +14,7 @@ from anofel.demo.watch import Watch
 from anofel.errors import AnofelError
 from anofel.files import Secret, write_new_file
 from anofel.roles.certifier import CertifierDesk
+from anofel.roles.directory import read_status
 from anofel.task import Task
 
 TICK_SECONDS: Final = 0.25
@@ -160,8 +161,13 @@ class Demo:
         for study, number in self._clients(late=False):
             self._run_client(study, number)
         self._finish(announced, "the announcements")
-        watch = self._watching
-        self._until(lambda: watch.seen.registrations >= self._num_early, "the registrations")
+        early = [study.client(number) for study, number in self._clients(late=False)]
+        self._until(lambda: all(self._is_ready(name) for name in early), "the registrations")
+
+    def _is_ready(self, client: str) -> bool:
+        """Whether a client is registered and waits for an iteration to open."""
+        status = read_status(self.layout.role(client), role="client")
+        return bool(status.get("registered")) and status.get("waits_for") == "the next iteration"
 
     # Phases 2 and 3
 

@@ -1,8 +1,8 @@
 """Everything that is there before the first process: proof keys, the board's genesis, a directory per role.
 
-These are the library calls behind ``anofel setup dev``, ``anofel node init`` and ``anofel ROLE init``; one process
-makes them all, which saves forty starts of Python. The key files lie beside the directories, because nobody
-is there to type passphrases.
+These are the library calls behind ``anofel setup dev``, ``anofel node init`` and ``anofel ROLE init``; one
+process makes them all, which saves thirty starts of Python. The key files lie beside the directories, because
+nobody is there to type passphrases.
 """
 
 import shutil
@@ -152,7 +152,7 @@ class Stage:
 
 
 _LIMITS: Final = Limits(
-    root_window=600,
+    root_window=120,
     max_postings=10_000,
     max_block_bytes=16 << 20,
     grace=1 << 20,  # payloads stay, so that the audit recomputes every sum

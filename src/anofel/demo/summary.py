@@ -82,15 +82,13 @@ def story(demo: Demo) -> list[tuple[str, list[str]]]:
 def _model(demo: Demo, study: DemoStudy) -> str:
     assert demo.watch is not None
     summed = [result for result in demo.watch.of(study) if result.metrics is not None]
-    central = demo.central[study.name]
     if not summed:
         return f"{study.title}: no iteration had enough posts, so there is no model."
-    last = summed[-1]
-    found, best = dict(last.metrics or {}), central
-    epsilon = "?" if last.epsilon is None else f"{last.epsilon:.2f}"
+    found, best = dict(summed[-1].metrics or {}), demo.central[study.name]
+    epsilon = "?" if summed[-1].epsilon is None else f"{summed[-1].epsilon:.2f}"
     return (
-        f"{study.title}: AUC {found.get('auc', math.nan):.3f} after {len(summed)} sums of {len(study.parts)} clients' "
-        f"updates, at ε = {epsilon} for each patient; {best.get('auc', math.nan):.3f} if all rows lay at one place."
+        f"{study.title}: AUC {found.get('auc', math.nan):.3f} after {len(summed)} sums, at ε = {epsilon} for "
+        f"each patient; {best.get('auc', math.nan):.3f} if all rows lay at one place."
     )
 
 
@@ -99,23 +97,25 @@ def _seen(demo: Demo) -> list[str]:
     seen, audit = demo.watch.seen, demo.audit
     sizes = " or ".join(f"{size:,}" for size in sorted(seen.submission_bytes))
     sets = seen.sizes_of_sets.values()
+    postings = sum(audit["postings"].values())
     return [
-        f"{audit['height']} blocks with {sum(audit['postings'].values())} postings; every one was checked again by the audit.",
-        f"{seen.registrations} registrations and {seen.submissions} submissions, each of {sizes} bytes and under a key "
-        "that was used once.",
-        f"For every sum how many updates it holds, and the sum itself; among {min(sets)} to {max(sets)} registered clients.",
+        f"{audit['height']} blocks with {postings} postings; the audit checked every one again.",
+        f"{seen.registrations} registrations and {seen.submissions} submissions, each of {sizes} bytes and "
+        "under a key that was used once.",
+        f"How many updates a sum holds, and the sum; {min(sets)} to {max(sets)} clients could have posted.",
         "Who the certifiers, the committees and the owners are.",
     ]
 
 
 def _unseen(demo: Demo) -> list[str]:
+    options = demo.options
     return [
-        "Which client posted, in which iteration, and for which of the studies: each post goes to all committees, "
-        "with an update for one and zeros for the others.",
-        f"Any single update: {demo.options.threshold} of {demo.options.committee} members open a sum together, and only "
-        f"one of at least {demo.options.min_clients} updates.",
-        "Not hidden here: all roles ran on this machine without a proxy, so the node saw their addresses. The proof keys and "
-        "the certificate authority were made for the demo, and the board says so in its genesis.",
+        "Which client posted in an iteration, and for which study: each post goes to all committees, with an "
+        "update for one and zeros for the others.",
+        f"Any single update: {options.threshold} of {options.committee} members open a sum together, and "
+        f"only one of at least {options.min_clients} updates.",
+        "Not hidden here: all roles ran on one machine without a proxy. Proof keys and certificates were "
+        "made for the demo, which the board says in its genesis.",
     ]
 
 
@@ -133,9 +133,9 @@ def _needed(demo: Demo) -> list[str]:
     for study in demo.studies:
         found = client_level(demo.tasks[study.name])
         lines.append(
-            f"{study.title}: whole clients at ε = {TARGET_EPSILON:g} would need noise {found.noise_here:.1f} times as large "
-            f"as the largest mean update of {demo.options.clients} clients. With {found.clients_needed} clients it would be "
-            "half as large as the update."
+            f"{study.title}: whole clients at ε = {TARGET_EPSILON:g} would need noise {found.noise_here:.1f} "
+            f"times as large as the largest mean update of {demo.options.clients} clients. With "
+            f"{found.clients_needed} clients it would be half as large."
         )
     return lines
 

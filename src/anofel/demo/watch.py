@@ -1,4 +1,4 @@
-"""What the demo can tell about the run: the board as everybody verifies it, and what roles say about themselves.
+"""What the demo can tell about the run: the board as everybody verifies it, and what roles say of themselves.
 
 No secret is read. The quality of a model comes from its owner's own rows (``iterations.jsonl``), refusals
 from the cheaters' notes (``tried.jsonl``).

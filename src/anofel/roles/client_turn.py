@@ -75,7 +75,7 @@ class Workshop:
     floors: Floors
 
     def get_ready(self, checked: CheckedTask) -> None:
-        """Load the accounting of ε, which takes a second, before it is needed. Raises what the floors refuse."""
+        """Load the accounting of ε before it is needed; it takes a second. Raises what the floors refuse."""
         self.floors.check_task(checked.plan, self.floors.min_anonymity_set)
 
     def make(
