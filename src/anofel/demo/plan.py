@@ -14,7 +14,8 @@ from anofel.files import FileExists
 from anofel.messages import Class
 
 DEFAULT_STUDIES: Final = ("support2", "nwtco")
-INTERVAL_MS: Final = 500
+INTERVAL_MS: Final = 700
+"""A block; everybody polls as often, which is half of what an idle moment costs."""
 MARGIN_BLOCKS: Final = 2
 """What a client leaves between its post and the close."""
 WINDOW_BLOCKS: Final = 4

@@ -195,7 +195,7 @@ class Demo:
                 )
 
     def _join_late(self, study: DemoStudy, number: int) -> Iterator[None]:
-        while self._watching.iteration < min(LATE_ITERATION, self.options.iterations):
+        while self._watching.iteration < min(LATE_ITERATION, max(1, self.options.iterations - 1)):
             yield
         request = self._request(study, number)
         while request.code is None:

@@ -88,7 +88,7 @@ def _model(demo: Demo, study: DemoStudy) -> str:
     epsilon = "?" if summed[-1].epsilon is None else f"{summed[-1].epsilon:.2f}"
     return (
         f"{study.title}: AUC {found.get('auc', math.nan):.3f} after {len(summed)} sums, at ε = {epsilon} for "
-        f"each patient; {best.get('auc', math.nan):.3f} if all rows lay at one place."
+        f"each patient; {best.get('auc', math.nan):.3f} if all rows were pooled at one place."
     )
 
 
@@ -170,7 +170,7 @@ def draw(demo: Demo, path: Path) -> None:
         best = demo.central[study.name].get("auc", math.nan)
         left.axhline(best, color=line.get_color(), linestyle="--", linewidth=1)
         left.annotate(
-            "all rows at one place", (1, best), color=line.get_color(), va="bottom", fontsize=8,
+            "all rows pooled", (1, best), color=line.get_color(), va="bottom", fontsize=8,
             xytext=(0, 2), textcoords="offset points",
         )  # fmt: skip
         right.plot(numbers, [result.epsilon for result in results], marker="o", label=study.title)

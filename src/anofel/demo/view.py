@@ -3,7 +3,6 @@
 import time
 from typing import Final
 
-from rich.columns import Columns
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.panel import Panel
@@ -17,6 +16,10 @@ from anofel.demo.play import Demo
 from anofel.demo.watch import Result
 
 EVENT_LINES: Final = 7
+ROWS: Final = 8
+"""How many iterations are in view."""
+ABREAST: Final = 2
+"""How many studies stand side by side."""
 _STYLES: Final = {"refused": "red", "trouble": "yellow", "outcome": "green", "": "cyan"}
 _MARKS: Final = {"refused": "✗", "trouble": "!", "outcome": "Σ", "": "·"}
 _MEASURES: Final = ("auc", "accuracy", "loss")
@@ -111,7 +114,11 @@ class LiveScreen:
     # Training
 
     def _training(self, demo: Demo, bundle: Bundle) -> RenderableType:
-        studies = Columns([self._study(demo, study) for study in demo.studies], equal=True, expand=True)
+        studies = Table.grid(expand=True)
+        for _ in demo.studies[:ABREAST]:
+            studies.add_column(ratio=1)
+        for first in range(0, len(demo.studies), ABREAST):
+            studies.add_row(*(self._study(demo, study) for study in demo.studies[first : first + ABREAST]))
         return Group(self._board_panel(demo, bundle), studies, self._event_panel())
 
     def _board_panel(self, demo: Demo, bundle: Bundle) -> Panel:
@@ -125,7 +132,7 @@ class LiveScreen:
         table.add_row("anonymity set", members)
         posts = len(current.submissions)
         bar = Text("▮" * posts, "cyan") + Text("▯" * max(0, demo.options.total_clients - posts), "dim")
-        table.add_row("submissions", Text.assemble(bar, f"  {posts} posts, each for both committees"))
+        table.add_row("submissions", Text.assemble(bar, f"  {posts} posts, each to every committee"))
         for study, position in zip(demo.studies, _ordered(demo, current.positions), strict=True):
             table.add_row(f"shares {study.name}", _shares(position, demo.options.committee))
         title = f"block {state.height} · {demo.processes.running} processes · {demo.seconds:.0f} s"
@@ -135,13 +142,15 @@ class LiveScreen:
         assert demo.watch is not None
         results, central = demo.watch.of(study), demo.central.get(study.name)
         measure = measure_of(central)
-        table = Table(box=None, padding=(0, 2, 0, 0), expand=True)
-        for name in ("iteration", "outcome", "of", "AUC" if measure == "auc" else measure, "ε"):
-            table.add_column(name, justify="left" if name == "outcome" else "right")
-        for result in results[-max(8, demo.options.iterations) :]:
+        table = Table(box=None, padding=(0, 1, 0, 0), expand=True)
+        for name in ("", "outcome", "updates", "AUC" if measure == "auc" else measure, "ε"):
+            table.add_column(name, justify="left" if name == "outcome" else "right", no_wrap=True)
+        for result in results[-ROWS:]:
             table.add_row(*_row(result, measure))
+        for _ in range(ROWS - len(results)):
+            table.add_row()
         best = "–" if central is None else f"{central[measure]:.3f}"
-        table.add_row("", Text("all rows at one place", "dim"), "", Text(best, "dim"), Text("∞", "dim"))
+        table.add_row("", Text("all rows pooled", "dim"), "", Text(best, "dim"), Text("∞", "dim"))
         return Panel(table, title=study.title, title_align="left")
 
     def _event_panel(self) -> Panel:
@@ -151,7 +160,8 @@ class LiveScreen:
         ]
         for line in lines:
             line.no_wrap, line.overflow = True, "ellipsis"
-        return Panel(Group(*lines), title="what happened", title_align="left")
+        height = EVENT_LINES + 2
+        return Panel(Group(*lines), title="what happened", title_align="left", height=height)
 
 
 def _phase(bundle: Bundle, height: int) -> Text:
