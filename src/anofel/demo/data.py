@@ -48,8 +48,8 @@ class Recipe:
 
 
 _RECIPES: Final = {
-    "support2": Recipe(Decimal(3), Decimal("0.7"), Decimal(2), "SUPPORT2 · death in hospital"),
-    "nwtco": Recipe(Decimal(12), Decimal("0.5"), Decimal(4), "Wilms' tumour · relapse"),
+    "support2": Recipe(Decimal(3), Decimal("0.3"), Decimal(4), "SUPPORT2 · death in hospital"),
+    "nwtco": Recipe(Decimal(12), Decimal("0.3"), Decimal(4), "Wilms' tumour · relapse"),
     "breast-cancer": Recipe(Decimal(1), Decimal("0.5"), Decimal(4), "breast tumour · malignant"),
     "diabetes": Recipe(Decimal(3), Decimal("0.5"), Decimal(1), "diabetes · fast progression"),
 }

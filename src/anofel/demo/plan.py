@@ -15,14 +15,14 @@ from anofel.messages import Class
 
 DEFAULT_STUDIES: Final = ("support2", "nwtco")
 INTERVAL_MS: Final = 700
-"""A block; everybody polls as often, which is half of what an idle moment costs."""
+"""Everybody polls once a block, which is a third of all work where there are two cores."""
 MARGIN_BLOCKS: Final = 2
 """What a client leaves between its post and the close."""
-WINDOW_BLOCKS: Final = 4
+WINDOW_BLOCKS: Final = 3
 """The drawn posting times lie in so many blocks."""
 PATIENCE_BLOCKS: Final = 120
 """Deadline of committees and owners; they are much faster."""
-WORK_PROOFS: Final = 3
+WORK_PROOFS: Final = 2
 """What a client does before its post takes as long as so many proofs."""
 MAX_LENGTH: Final = 1000
 TARGET_EPSILON: Final = 1.0
@@ -134,7 +134,7 @@ class Layout:
 def size_class(options: Options, proof_seconds: float) -> Class:
     """Give the deadlines of an iteration: clients post once all of them can be ready on this machine."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    ready = 2 + options.total_clients * WORK_PROOFS * proof_seconds / cores
+    ready = 1.5 + options.total_clients * WORK_PROOFS * proof_seconds / cores
     post_from = math.ceil(ready * 1000 / INTERVAL_MS)
     return Class(
         max_length=MAX_LENGTH,

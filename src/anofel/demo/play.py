@@ -7,7 +7,7 @@ from typing import Any, Final, Protocol
 from anofel.board.light_client import WaitedTooLong
 from anofel.demo.data import DemoStudy, central_quality, load_studies, write_files
 from anofel.demo.misbehave import ACCEPTED
-from anofel.demo.plan import CERTIFIERS, Options
+from anofel.demo.plan import CERTIFIERS, INTERVAL_MS, Options
 from anofel.demo.processes import Process, Processes
 from anofel.demo.stage import Stage
 from anofel.demo.watch import Watch
@@ -18,6 +18,8 @@ from anofel.roles.directory import read_status
 from anofel.task import Task
 
 TICK_SECONDS: Final = 0.25
+LOOK_SECONDS: Final = INTERVAL_MS / 1000
+"""How often the board is looked at and shown."""
 WAIT_SECONDS: Final = 180.0
 """The longest that one step may take; key generation of ``paillier`` has its own."""
 KEY_SECONDS: Final = {"lattice": 180.0, "paillier": 3600.0}
@@ -65,6 +67,7 @@ class Demo:
         self.began = time.monotonic()
         self._scenes: list[Iterator[None]] = []
         self._told: set[object] = set()
+        self._looked = 0.0
 
     @property
     def seconds(self) -> float:
@@ -107,12 +110,14 @@ class Demo:
         self._finish(enrolled, "the certifiers to enrol")
         self._screen.step(f"Certifying the data of {self._num_early} clients")
         self._certify()
+        for study, number in self._clients(late=False):
+            self._run_client(study, number)
         for study in self.studies:
             self.central[study.name] = central_quality(study, self.tasks[study.name])
-        self._screen.step("Waiting for the committees' keys")
+        self._screen.step("Clients register anonymously; the committees finish their keys")
         seconds = KEY_SECONDS.get(self.options.scheme, WAIT_SECONDS)
         made = {name: self._finish(group, "the committees' keys", seconds) for name, group in keys.items()}
-        self._screen.step("Owners announce; clients register anonymously")
+        self._screen.step("Owners announce; clients look at the tasks and load what they need")
         self._announce({name: documents[0]["committee"] for name, documents in made.items()})
 
     def _generate_keys(self, study: DemoStudy) -> list[Process]:
@@ -158,8 +163,6 @@ class Demo:
         for study in self.studies:
             for number in range(1, self.options.committee + 1):
                 self._run_aggregator(study, number)
-        for study, number in self._clients(late=False):
-            self._run_client(study, number)
         self._finish(announced, "the announcements")
         early = [study.client(number) for study, number in self._clients(late=False)]
         self._until(lambda: all(self._is_ready(name) for name in early), "the registrations")
@@ -302,13 +305,15 @@ class Demo:
     def _tick(self, *, watching: bool = True) -> None:
         """Let a moment pass: look at the processes and the board, move the scenes, show it."""
         self.processes.check()
-        if watching and self.watch is not None:
-            self.watch.poll(self.studies, self.cheaters)
-            self._tell(self.watch)
+        if time.monotonic() - self._looked >= LOOK_SECONDS:
+            self._looked = time.monotonic()
+            if watching and self.watch is not None:
+                self.watch.poll(self.studies, self.cheaters)
+                self._tell(self.watch)
+            self._screen.refresh(self)
         for scene in list(self._scenes):
             if next(scene, self) is self:
                 self._scenes.remove(scene)
-        self._screen.refresh(self)
         time.sleep(TICK_SECONDS)
 
     def _tell(self, watch: Watch) -> None:

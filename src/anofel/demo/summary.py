@@ -17,6 +17,11 @@ PICTURE: Final = "quality.png"
 DOCUMENT: Final = "demo.json"
 BEARABLE_NOISE: Final = 0.5
 """Noise of half the largest mean update: a study can be trained with that."""
+_STYLES: Final[tuple[dict[str, Any], ...]] = (
+    {"marker": "o", "linestyle": "-"},
+    {"marker": "s", "linestyle": "--", "markerfacecolor": "none", "markersize": 10},
+)
+"""Two lines that lie on each other can still be told apart."""
 
 
 def document(demo: Demo) -> dict[str, Any]:
@@ -162,18 +167,17 @@ def draw(demo: Demo, path: Path) -> None:
 
     assert demo.watch is not None
     figure, (left, right) = pyplot.subplots(1, 2, figsize=(11, 4.2), layout="constrained")
-    for study in demo.studies:
+    for place, study in enumerate(demo.studies):
         results = [result for result in demo.watch.of(study) if result.metrics is not None]
         numbers = [result.iteration for result in results]
         quality = [(result.metrics or {}).get("auc", math.nan) for result in results]
-        (line,) = left.plot(numbers, quality, marker="o", label=study.title)
-        best = demo.central[study.name].get("auc", math.nan)
-        left.axhline(best, color=line.get_color(), linestyle="--", linewidth=1)
-        left.annotate(
-            "all rows pooled", (1, best), color=line.get_color(), va="bottom", fontsize=8,
-            xytext=(0, 2), textcoords="offset points",
-        )  # fmt: skip
-        right.plot(numbers, [result.epsilon for result in results], marker="o", label=study.title)
+        style = _STYLES[place % len(_STYLES)]
+        (line,) = left.plot(numbers, quality, **style, label=study.title)
+        best, colour = demo.central[study.name].get("auc", math.nan), line.get_color()
+        left.axhline(best, color=colour, linestyle=":", linewidth=1)
+        where = {"xytext": (0, 3), "textcoords": "offset points", "fontsize": 8}
+        left.annotate("all rows pooled", (1, best), color=colour, **where)
+        right.plot(numbers, [result.epsilon for result in results], **style, label=study.title)
     left.set(xlabel="iteration", ylabel="AUC on the owner's held-out rows", title="Quality of the model")
     left.legend(loc="lower right")
     right.set(

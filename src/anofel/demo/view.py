@@ -71,6 +71,7 @@ class LiveScreen:
         self._steps: list[tuple[str, float]] = []
         self._events: list[tuple[float, str, str]] = []
         self._began = time.monotonic()
+        self._is_training = False
 
     def __enter__(self) -> "LiveScreen":
         self._live.__enter__()
@@ -82,7 +83,8 @@ class LiveScreen:
     def step(self, text: str) -> None:
         """Show a step of the set-up."""
         self._steps.append((text, time.monotonic()))
-        self._live.update(self._set_up(), refresh=True)
+        if not self._is_training:
+            self._live.update(self._set_up(), refresh=True)
 
     def event(self, text: str, *, kind: str = "") -> None:
         """Keep what happened for the next drawing."""
@@ -94,6 +96,7 @@ class LiveScreen:
         if bundle is None or bundle.current is None:
             self._live.update(self._set_up(), refresh=True)
         else:
+            self._is_training = True
             self._live.update(self._training(demo, bundle), refresh=True)
 
     # Set-up
@@ -136,7 +139,8 @@ class LiveScreen:
         for study, position in zip(demo.studies, _ordered(demo, current.positions), strict=True):
             table.add_row(f"shares {study.name}", _shares(position, demo.options.committee))
         title = f"block {state.height} · {demo.processes.running} processes · {demo.seconds:.0f} s"
-        return Panel(table, title=f"anofel demo · {title}", title_align="left")
+        step = self._steps[-1][0].lower()
+        return Panel(table, title=f"anofel demo · {step} · {title}", title_align="left")
 
     def _study(self, demo: Demo, study: DemoStudy) -> Panel:
         assert demo.watch is not None
