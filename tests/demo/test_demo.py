@@ -105,7 +105,7 @@ def check_iterations(entries: list[dict[str, Any]]) -> None:
         assert all(set(entry["metrics"]) == {"loss", "accuracy", "auc"} for entry in summed)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_a_stopped_demo_leaves_no_process(tmp_path: Path, number: int) -> None:
     directory = tmp_path / "demo"
     process = start(directory, *SMALL, *COMMITTEE)
