@@ -8,6 +8,7 @@ been sent is sent again with the same bytes, or not at all.
 
 import secrets
 import time
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final
 
@@ -184,6 +185,7 @@ class Client(Role):
             return f"a task ({error})"
         bundle = checked.bundle(state)
         if bundle is None or bundle.current is None or bundle.phase is not Phase.OPEN:
+            self._get_ready(checked)
             return "the next iteration"
         self._fetch_models(bundle)
         number = bundle.current.number
@@ -314,6 +316,12 @@ class Client(Role):
                 floors=self.settings.floors,
             )
         return self._workshop
+
+    def _get_ready(self, checked: CheckedTask) -> None:
+        """Load what the first turn needs while there is time, so that it is not late."""
+        if self._workshop is None and not self.cover:
+            with suppress(AnofelError):  # what is wrong is said when the turn comes
+                self.workshop.get_ready(checked)
 
     def _settle(self) -> None:
         """Note what the board decided about unfinished turns; what was never released is not charged."""

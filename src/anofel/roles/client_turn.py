@@ -75,6 +75,10 @@ class Workshop:
     ledger: Ledger
     floors: Floors
 
+    def get_ready(self, checked: CheckedTask) -> None:
+        """Load the accounting of ε before it is needed; it takes a second. Raises what the floors refuse."""
+        self.floors.check_task(checked.plan, self.floors.min_anonymity_set)
+
     def make(
         self, board: LightClient, bundle: Bundle, checked: CheckedTask | None, salt: Salt
     ) -> SealedSubmission:
