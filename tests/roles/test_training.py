@@ -122,7 +122,7 @@ def test_a_task_is_trained_to_its_end_whatever_happens_to_its_parties(
         for client, update in zip(world.clients, padded, strict=True):
             world.submit(bundle, client, update)
         if num_real >= 2:
-            expected = rule.apply(expected, np.sum(updates, axis=0, dtype=np.int64), num_real)
+            expected = rule.apply(expected, np.sum(updates, axis=0, dtype=np.int64), num_real, iteration)
 
     def position(role: Aggregator) -> Position:
         """Where iteration 4 stands in the view of a role of this process."""

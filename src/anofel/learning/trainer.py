@@ -1,7 +1,7 @@
 """The protocol of anything that trains: named parameters in, update and example count out.
 
-``anofel`` ships NumPy trainers (:mod:`anofel.learning.federated`); a PyTorch or scikit-learn user
-implements these methods and nothing else::
+``anofel`` ships NumPy trainers (:mod:`anofel.learning.federated`) and one for every module of PyTorch
+(:mod:`anofel.learning.pytorch`); anybody else implements these methods and nothing else::
 
     class MyTrainer:
         def initial(self) -> Parameters: ...
@@ -10,6 +10,9 @@ implements these methods and nothing else::
 
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
 
 from anofel.learning.parameters import Parameters
 from anofel.studies.dataset import Dataset
@@ -37,6 +40,15 @@ class Trainer(Protocol):
 
     def train(self, parameters: Parameters, dataset: Dataset) -> LocalUpdate:
         """Train on a dataset, starting from `parameters`; the update is added to the model."""
+        ...
+
+
+@runtime_checkable
+class Predictor(Protocol):
+    """A trainer whose models can be measured."""
+
+    def probabilities(self, parameters: Parameters, dataset: Dataset) -> NDArray[np.float64]:
+        """Give the probability of every class, one row per record."""
         ...
 
 
