@@ -17,11 +17,13 @@ from anofel.cli.role_options import (
     NewDirectory,
     PassphraseFileOption,
     ProxyOption,
+    TrainerOption,
     WaitOption,
     init_certified,
     opened,
     show,
     show_status,
+    trainer_setting,
     until_stopped,
 )
 
@@ -37,6 +39,7 @@ def init(
     genesis: GenesisOption,
     certificate: CertificateOption,
     key: KeyOption,
+    trainer: TrainerOption = "",
     proxy: ProxyOption = "",
     ca_file: CaFileOption = None,
     key_file: KeyFileOption = None,
@@ -59,6 +62,7 @@ def init(
         key=key,
         proxy=proxy,
         ca_file=ca_file,
+        settings=trainer_setting(trainer),
         key_file=key_file,
         passphrase_file=passphrase_file,
         as_json=as_json,
@@ -78,6 +82,9 @@ def announce(
             "--early-end", help="Let the owners of the bundle, all together, end an iteration early."
         ),
     ] = False,
+    first_model: Annotated[
+        Path | None, typer.Option(help="The model file to start at, say of anofel model import.")
+    ] = None,
     wait: WaitOption = 600,
     key_file: KeyFileOption = None,
     passphrase_file: PassphraseFileOption = None,
@@ -87,6 +94,7 @@ def announce(
 
     Example: anofel owner announce owner task.toml --committee 5c0f… --key-file owner.key
     """
+    from anofel.learning.integer_model import IntegerModel
     from anofel.roles.owner import Owner
     from anofel.task import Task
 
@@ -94,7 +102,8 @@ def announce(
     with until_stopped(), opened(directory, ROLE, key_file, passphrase_file) as (found, board):
         owner = Owner(found, board, note)
         board.sync()
-        task_id = owner.announce(loaded, _key_id(committee), early_end=early_end)
+        first = None if first_model is None else IntegerModel.load(first_model)
+        task_id = owner.announce(loaded, _key_id(committee), early_end=early_end, first=first)
         board.wait_for(lambda state: task_id in state.tasks, "the announcement", seconds=wait)
         show("Task", {"task": task_id.hex(), "name": loaded.name, "committee": committee}, as_json=as_json)
         return
@@ -118,14 +127,13 @@ def run(
 
     Example: anofel owner run owner --validation held-out.csv --key-file owner.key
     """
-    from anofel.learning.evaluate import evaluate_on
     from anofel.roles.owner import Owner
     from anofel.studies.load import load_file
 
     with until_stopped(), opened(directory, ROLE, key_file, passphrase_file) as (found, board):
         owner = Owner(found, board, note, end_after=end_after)
         if validation is not None:
-            owner.evaluate = evaluate_on(owner.task, load_file(validation, owner.task.schema))
+            owner.measure_on(load_file(validation, owner.task.schema))
         owner.run()
         show(f"The task {owner.task.name}", owner.status(), as_json=as_json)
 

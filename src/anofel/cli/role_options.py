@@ -1,7 +1,7 @@
 """What the commands of all roles share: options, opening a directory, stopping on a signal."""
 
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,7 +13,7 @@ from anofel.cli.output import note, print_json, print_table
 if TYPE_CHECKING:
     from anofel.board.light_client import LightClient
     from anofel.certificates import Purpose
-    from anofel.roles.directory import RoleDirectory
+    from anofel.roles.directory import RoleDirectory, Setting
 
 _LOCK = "The key store"
 _BOARD = "The board"
@@ -54,7 +54,24 @@ CertificateOption = Annotated[
     Path, typer.Option(help="The role's certificate, a chain in PEM, leaf first.", show_default=False)
 ]
 KeyOption = Annotated[Path, typer.Option(help="Its key in PEM, which only you may read.", show_default=False)]
+TrainerOption = Annotated[
+    str,
+    typer.Option(
+        help="Your own trainer for a custom task, module:function; code that you trust with your data."
+    ),
+]
 WaitOption = Annotated[float, typer.Option(help="Seconds after which to give up.", min=0)]
+
+
+def trainer_setting(trainer: str) -> dict[str, "Setting"]:
+    """Check that ``--trainer`` can be imported, and say what naming one means."""
+    if not trainer:
+        return {}
+    from anofel.learning.build import import_trainer
+
+    import_trainer(trainer)
+    note(f"'{trainer}' is code that runs here with your rights and sees your data: name only what you trust.")
+    return {"trainer": trainer}
 
 
 def genesis_hash(text: str) -> bytes:
@@ -77,6 +94,7 @@ def init_certified(
     key: Path,
     proxy: str,
     ca_file: Path | None,
+    settings: Mapping[str, "Setting"] | None = None,
     key_file: Path | None,
     passphrase_file: Path | None,
     as_json: bool,
@@ -103,6 +121,7 @@ def init_certified(
         genesis_hash=genesis_hash(genesis),
         proxy=proxy,
         ca_file=ca_file,
+        settings=settings,
         secrets={ROLE_KEY: role.to_secret_bytes()},
     )
     show(

@@ -12,6 +12,7 @@ Security: a trainer of one's own is code that runs with the rights of the one wh
 
 import math
 import pkgutil
+from collections.abc import Callable
 
 from anofel.errors import InvalidInput
 from anofel.learning.dense import DenseNetwork
@@ -83,11 +84,7 @@ def _torch_trainer(task: Task) -> Trainer:
 def _own_trainer(task: Task, own: str) -> Trainer:
     if not own:
         raise TrainerRefused(f"Task '{task.name}' is custom; name its own trainer as module:function.")
-    try:
-        make = pkgutil.resolve_name(own)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise TrainerRefused(f"The trainer '{own}' cannot be imported: {error}.") from None
-    made = make(task) if callable(make) else None
+    made = import_trainer(own)(task)
     if not isinstance(made, Trainer):
         raise TrainerRefused(f"'{own}' must be a function that takes a task and returns a trainer.")
     size = Layout.of(made.initial()).size
@@ -95,6 +92,18 @@ def _own_trainer(task: Task, own: str) -> Trainer:
         raise TrainerRefused(
             f"The trainer '{own}' has {size} parameters, task '{task.name}' {task.model.parameters}."
         )
+    return made
+
+
+def import_trainer(own: str) -> Callable[[Task], object]:
+    """Import the function that makes a trainer of one's own. Raises ``TrainerRefused``."""
+    try:
+        found = pkgutil.resolve_name(own)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise TrainerRefused(f"The trainer '{own}' cannot be imported: {error}.") from None
+    if ":" not in own or not callable(found):
+        raise TrainerRefused(f"The trainer '{own}' must be a function, named as module:function.")
+    made: Callable[[Task], object] = found
     return made
 
 

@@ -20,12 +20,14 @@ import hashlib
 import math
 import struct
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from anofel._core import update_rule
 from anofel.errors import InvalidInput
+from anofel.files import read_small_file
 from anofel.learning.parameters import Layout, Parameters
 from anofel.task import RateChange
 
@@ -35,6 +37,7 @@ _MAGIC = b"anofel.model.1\0\0"
 _MAX_TENSORS = 4096
 _MAX_NAME_BYTES = 255
 _MAX_DIMENSIONS = 8
+_MAX_FILE_BYTES = 1 << 34
 MAX_SCALE_BITS = 40
 
 
@@ -131,6 +134,11 @@ class IntegerModel:
         if list(names) != sorted(set(names), key=str.encode) or model.to_bytes() != data:
             raise InvalidInput("The model file is not canonical: tensors must be sorted by name and unique.")
         return model
+
+    @classmethod
+    def load(cls, path: Path) -> "IntegerModel":
+        """Read a model file from disk."""
+        return cls.from_bytes(read_small_file(path, _MAX_FILE_BYTES))
 
     def digest(self) -> bytes:
         """SHA-256 of the canonical file."""

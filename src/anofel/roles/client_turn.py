@@ -12,9 +12,11 @@ from typing import Final
 from anofel.board.light_client import LightClient
 from anofel.board.state import Bundle, Iteration, State
 from anofel.errors import AnofelError
-from anofel.learning.build import rule_of, trainer_of
+from anofel.learning.build import trainer_of
 from anofel.learning.certified import CertifiedDataset
 from anofel.learning.integer_model import IntegerModel
+from anofel.learning.parameters import Layout
+from anofel.learning.trainer import Trainer
 from anofel.phase1_setup.certification import Credential
 from anofel.phase2_training.local_training import LocalTraining
 from anofel.phase2_training.submit_update import (
@@ -73,6 +75,8 @@ class Workshop:
     prover: SubmissionProver
     ledger: Ledger
     floors: Floors
+    trainer: str
+    """The client's own trainer, for custom tasks; empty for all others."""
 
     def make(
         self, board: LightClient, bundle: Bundle, checked: CheckedTask | None, salt: Salt
@@ -88,10 +92,9 @@ class Workshop:
         if checked is None:
             return seal_submission(self._prepare(board, bundle, None, salt), None)
         self.floors.check_task(checked.plan, current.num_clients)
-        model = read_model(models[checked.posted.task_id], checked)
-        training = LocalTraining(
-            task=checked.task, trainer=trainer_of(checked.task), ledger=self.ledger, floors=self.floors
-        )
+        trainer = trainer_of(checked.task, self.trainer)
+        model = read_model(models[checked.posted.task_id], checked, trainer)
+        training = LocalTraining(task=checked.task, trainer=trainer, ledger=self.ledger, floors=self.floors)
         with ThreadPoolExecutor(1) as pool:
             target = board.state.tasks[checked.posted.task_id].position
             prepared = pool.submit(self._prepare, board, bundle, target, salt)
@@ -124,14 +127,15 @@ def fetch_models(board: LightClient, bundle: Bundle) -> dict[bytes, bytes]:
     return {name: board.attachments.read(model) for name, model in models if model is not None}
 
 
-def read_model(data: bytes, checked: CheckedTask) -> IntegerModel:
-    """Read a task's model; refuses one of another shape or scale. Raises ``TaskRefused``."""
+def read_model(data: bytes, checked: CheckedTask, trainer: Trainer) -> IntegerModel:
+    """Read a task's model; refuses one of another shape, scale or tensors than its trainer's.
+
+    Raises ``TaskRefused``.
+    """
     model = IntegerModel.from_bytes(data)
     task = checked.task
     if model.scale_bits != task.model.scale_bits or model.layout.size != checked.plan.dimension:
         raise TaskRefused(f"The model of task '{task.name}' has another size or scale than its document.")
-    if task.rule.kind == "integer-mean":
-        first = rule_of(task).initial(trainer_of(task).initial(), task.model.scale_bits)
-        if model.layout != first.layout:
-            raise TaskRefused(f"The model of task '{task.name}' has other tensors than its document.")
+    if model.layout != Layout.of(trainer.initial()):
+        raise TaskRefused(f"The model of task '{task.name}' has other tensors than its trainer.")
     return model

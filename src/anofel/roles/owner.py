@@ -21,7 +21,7 @@ from anofel.certificates import Purpose
 from anofel.errors import InvalidInput
 from anofel.files import replace_file, write_new_file
 from anofel.learning.build import rule_of, trainer_of
-from anofel.learning.evaluate import Measure
+from anofel.learning.evaluate import Measure, evaluate_on
 from anofel.learning.integer_model import IntegerModel
 from anofel.messages import Block, Model
 from anofel.messages import Task as Announcement
@@ -30,11 +30,14 @@ from anofel.phase3_access.recover_model import next_model
 from anofel.roles.directory import RoleDirectory
 from anofel.roles.outbox import Outbox
 from anofel.roles.role import CertifiedRole, Say
+from anofel.studies.dataset import Dataset
 from anofel.task import Task
 
 TASK: Final = "task"
 """The name of the announcement; a directory serves one task."""
 MODELS: Final = "models"
+FIRST_MODEL: Final = "first.model"
+"""Where training starts, if not at the model that follows from the task."""
 ITERATIONS: Final = "iterations.jsonl"
 
 _STAYS: Final = {
@@ -66,6 +69,7 @@ class Owner(CertifiedRole):
     ) -> None:
         """``end_after``: ask for the end of an iteration after so many posts, where the bundle allows it."""
         super().__init__(directory, board, say)
+        self._trainer = str(directory.config.settings.get("trainer", ""))
         self.evaluate = evaluate
         """How each new model is measured; None if the owner has no rows."""
         self._end_after = end_after
@@ -76,13 +80,17 @@ class Owner(CertifiedRole):
 
     # The task
 
-    def announce(self, task: Task, key_id: bytes, *, early_end: bool = False) -> bytes:
-        """Post the announcement, once; return the task's name.
+    def announce(
+        self, task: Task, key_id: bytes, *, early_end: bool = False, first: IntegerModel | None = None
+    ) -> bytes:
+        """Post the announcement, once; return the task's name. Training starts at ``first``, if it is given.
 
         Raises ``Rejected`` before anything is sent, and ``InvalidInput`` for a second task.
         """
         body = announce(task, key_id=key_id, early_end=early_end)
-        initial_model(task)  # refused here rather than when it is due
+        usual = initial_model(task, self._trainer)  # refused here rather than when it is due
+        if first is not None:
+            self._keep_first(first, usual)
         stored = announcement_in(self.directory.outbox)
         if stored is None:
             check_task(self.state, body, RoleHolder(self.identity))
@@ -92,6 +100,13 @@ class Owner(CertifiedRole):
         if sent.answer is not None and sent.is_refused:
             raise InvalidInput(f"The board refused the task ({sent.answer.refused}): {sent.answer.detail}")
         return self.task_id
+
+    def _keep_first(self, first: IntegerModel, usual: IntegerModel) -> None:
+        """Keep the model that training starts at. Raises ``InvalidInput`` if the task has other models."""
+        same = first.layout == usual.layout and first.scale_bits == usual.scale_bits
+        if not same or (first.velocity is None) != (usual.velocity is None):
+            raise InvalidInput("The first model has other tensors, scale or momentum than the task's models.")
+        replace_file(self.directory.path / FIRST_MODEL, first.to_bytes())
 
     @property
     def announcement(self) -> Announcement:
@@ -106,6 +121,10 @@ class Owner(CertifiedRole):
     def task(self) -> Task:
         """The task itself."""
         return Task.from_bytes(self.announcement.document)
+
+    def measure_on(self, rows: Dataset) -> None:
+        """Measure every new model on rows of the owner's own."""
+        self.evaluate = evaluate_on(self.task, rows, trainer_of(self.task, self._trainer))
 
     @property
     def task_id(self) -> bytes:
@@ -178,7 +197,8 @@ class Owner(CertifiedRole):
     def _due_model(self, task: TaskState) -> IntegerModel:
         """Return the model that opens the next iteration."""
         if task.model is None:
-            return initial_model(self.task)
+            first = self.directory.path / FIRST_MODEL
+            return IntegerModel.load(first) if first.exists() else initial_model(self.task, self._trainer)
         if task.summed and task.next_model is not None:
             return self._model(task.next_model)
         return self._model(task.model)
@@ -283,9 +303,9 @@ def announcement_in(outbox: Outbox) -> Announcement | None:
     return sent.posting.body
 
 
-def initial_model(task: Task) -> IntegerModel:
-    """Make the first model of a task. Raises ``InvalidInput`` for what needs a program of the owner's own."""
-    return rule_of(task).initial(trainer_of(task).initial(), task.model.scale_bits)
+def initial_model(task: Task, trainer: str = "") -> IntegerModel:
+    """Make the first model of a task, a custom one by the owner's own trainer. Raises ``InvalidInput``."""
+    return rule_of(task).initial(trainer_of(task, trainer).initial(), task.model.scale_bits)
 
 
 def read_iterations(path: Path) -> list[dict[str, Any]]:
