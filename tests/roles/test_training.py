@@ -211,3 +211,22 @@ def test_without_its_committee_a_task_keeps_its_model_until_it_is_closed(
     assert (closed["releases"], closed["epsilon"]) == (0, [])
     outcomes = [(entry["outcome"], entry["model"]) for entry in closed["iterations"]]
     assert outcomes == [("failed", initial_model(task).digest().hex()), ("too-few", outcomes[0][1])]
+
+
+def test_a_task_starts_at_the_model_that_its_owner_gives(world: tuple[Deployment, str]) -> None:
+    world, committee = world
+    task = write_task(world.path / "tuned.toml", task={"name": "tuned"}, privacy={"max_posts": 4})
+    usual = initial_model(task)
+    first = replace(usual, values=usual.values + 5)
+    (world.path / "first.model").write_bytes(first.to_bytes())
+    (world.path / "other.model").write_bytes(replace(first, scale_bits=9).to_bytes())
+    with pytest.raises(AssertionError, match="other tensors, scale or momentum"):
+        announce(world, committee, "tuned", "--first-model", str(world.path / "other.model"))
+    options = ("--committee", committee, "--first-model", str(world.path / "first.model"), "--json")
+    announced = world.run("owner", "announce", "tuned", str(world.path / "tuned.toml"), *options)
+    task_id = bytes.fromhex(announced["task"])
+    owner = world.start("owner", "run", "tuned")
+    world.wait_open(task_id, 1)
+    assert world.view.state.tasks[task_id].model == first.digest()
+    assert owner.stop() == 0
+    world.run("owner", "close", "tuned", "--json")
