@@ -80,6 +80,9 @@ bench: setup ## the benchmarks that take minutes
 bench-long: setup $(BIN)/.torch ## the benchmarks that take longer
 	$(BIN)/python bench/encryption.py
 	$(BIN)/python bench/board.py
+	for name in mnist-iid mnist-noniid fashion-iid fashion-noniid cifar-resnet20 cifar-squeezenet support2 nwtco; do \
+		$(BIN)/python bench/learning.py $$name; done
+	$(BIN)/python bench/learning.py page
 
 docs: setup ## build the documentation into site/ and target/doc/
 	$(BIN)/mkdocs build --strict --quiet
