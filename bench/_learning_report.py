@@ -11,6 +11,8 @@ ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "docs" / "results"
 PAGE = ROOT / "docs" / "experiments.md"
 
+MEANINGFUL = 100
+"""A share of hardly any training says nothing."""
 PAPER_ACCURACY = {"mnist-iid": 0.9927, "cifar-resnet20": 0.9060}
 """Of AnoFel §5, with the paper's own privacy formula."""
 PAPER_PROOF_SHARE = {"lenet5": 0.39, "resnet20-gn": 0.17, "squeezenet-gn": 0.07}
@@ -111,13 +113,13 @@ def _section(result: dict[str, Any]) -> list[str]:
 def _overhead(result: dict[str, Any]) -> list[str]:
     lines = []
     for check in result["encrypted"]:
-        share = check["overhead_seconds"] / max(check["train_seconds"], 1e-9)
+        ratio = check["overhead_seconds"] / max(check["train_seconds"], 1e-9)
+        share = f" ({ratio:.0%} of its training)" if ratio < MEANINGFUL else ""
         same = "the same integers" if check["same_integers"] else "OTHER INTEGERS"
         lines += [
             f"Through the encrypted protocol ({check['clients']} clients, {check['iterations']} iterations):",
             f"{same} as the plain path. In an iteration a client trains for {check['train_seconds']:.3f} s",
-            f"of CPU and spends {check['overhead_seconds']:.3f} s on noise, proof and encryption",
-            f"({share:.0%} of its training).",
+            f"of CPU and spends {check['overhead_seconds']:.3f} s on noise, proof and encryption{share}.",
             "",
         ]
     if result["encrypted"] and result["kind"] in PAPER_PROOF_SHARE:

@@ -24,6 +24,8 @@ class Experiment:
     split: str = "iid"
     clients: tuple[int, ...] = (16,)
     iterations: int
+    rate: int = 1
+    """The owner's learning rate."""
     learning_rate: str = "0"
     momentum: str = "0"
     epochs: int = 1
@@ -111,6 +113,7 @@ EXPERIMENTS = (
         kind="logistic",
         clients=(16, 128, 512),
         iterations=6,
+        rate=8,
         clipping_norm="0.25",
         encrypted=True,
         bars=(("client, 512 clients", 0.79),),
@@ -121,7 +124,8 @@ EXPERIMENTS = (
         study="nwtco",
         kind="logistic",
         clients=(16, 128, 512),
-        iterations=6,
+        iterations=10,
+        rate=32,
         clipping_norm="0.25",
         encrypted=True,
     ),
@@ -134,7 +138,8 @@ def experiment_named(name: str) -> Experiment:
 
 def task_of(experiment: Experiment, unit: str, clients: int, records: int) -> Task:
     """The task of one variant; ``none`` clips so widely that nothing is clipped."""
-    iterations, training, rule = experiment.iterations, _training(experiment), {"lr_num": 1, "lr_den": 1}
+    iterations, training = experiment.iterations, _training(experiment)
+    rule = {"lr_num": experiment.rate, "lr_den": 1}
     privacy: dict[str, Any] = {
         "unit": unit,
         "delta": DELTA,
@@ -145,22 +150,18 @@ def task_of(experiment: Experiment, unit: str, clients: int, records: int) -> Ta
         "max_colluders": 2,
         "records_per_client": records,
     }
-    if experiment.kind == "logistic":
-        rule = {"lr_num": 8, "lr_den": 1}
     if unit == "none":
         privacy |= {"unit": "client", "clipping_norm": "1000", "noise_multiplier": "0.001"}
     if unit == "record":
         assert experiment.record is not None
         record, training = experiment.record, {"algorithm": "fedsgd"}
-        share = (record["rate"] * clients / record["batch"]).normalize()
-        num, den = share.as_integer_ratio()
+        num, den = (record["rate"] * clients / record["batch"]).as_integer_ratio()
         rule = {"lr_num": num, "lr_den": den, "momentum": MOMENTUM}
+        share = min(Decimal(1), Decimal(record["batch"]) / (records * clients))
         privacy |= {
             "clipping_norm": record["clipping_norm"],
             "max_releases": record["iterations"],
-            "sampling_rate": str(
-                (Decimal(record["batch"]) / (records * clients)).quantize(Decimal("0.0001"))
-            ),
+            "sampling_rate": str(share.quantize(Decimal("0.0001"))),
         }
     document = {
         "task": {"name": f"{experiment.name}-{unit}", "study": experiment.study},

@@ -228,7 +228,7 @@ def main() -> None:
     changed = changes(experiment, options)
     run = Run(replace(experiment, **changed), options.seed, tuple(options.only))
     run.run()
-    written = write(run.result("python bench/learning.py " + " ".join(sys.argv[1:])), options.out)
+    written = write(run.result(command_of(options)), options.out)
     rows = rows_of(run)
     if options.json:
         print(json.dumps(rows, indent=1))
@@ -241,6 +241,16 @@ def main() -> None:
     for sentence in missed:
         note(f"bar missed: {sentence}")
     sys.exit(bool(missed))
+
+
+def command_of(options: argparse.Namespace) -> str:
+    """The command that makes these results again."""
+    words = ["python bench/learning.py", options.experiment]
+    for name in ("iterations", "rows", "clients", "only"):
+        value = getattr(options, name)
+        if value:
+            words += [f"--{name}", *map(str, value if isinstance(value, list) else [value])]
+    return " ".join([*words, *(["--seed", str(options.seed)] if options.seed else [])])
 
 
 def changes(experiment: Experiment, options: argparse.Namespace) -> dict[str, Any]:
