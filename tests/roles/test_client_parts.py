@@ -9,6 +9,7 @@ import pytest
 from anofel.board.state import TaskState
 from anofel.errors import InvalidInput
 from anofel.keys import KeyDirectory
+from anofel.learning.build import trainer_of
 from anofel.learning.integer_model import IntegerModel
 from anofel.messages import Task as PostedTask
 from anofel.phase2_training.announce_task import announce
@@ -101,7 +102,7 @@ def test_a_model_of_another_shape_is_refused() -> None:
         ({"w": np.zeros(size)}, task.task.model.scale_bits + 1),
     ):
         with pytest.raises(TaskRefused):
-            read_model(IntegerModel.from_parameters(parameters, bits).to_bytes(), task)
+            read_model(IntegerModel.from_parameters(parameters, bits).to_bytes(), task, trainer_of(task.task))
 
 
 # Settings
@@ -120,6 +121,7 @@ def test_a_model_of_another_shape_is_refused() -> None:
         {"first_wait": -1},
         {"dataset_type": 2**32},
         {"data": 3},
+        {"trainer": 3},
     ],
 )
 def test_a_wrong_setting_is_named(change: dict[str, object]) -> None:

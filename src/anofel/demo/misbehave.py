@@ -34,7 +34,6 @@ from anofel.messages import Block, ChainAuthor, KeyAuthor, Posting, Submission, 
 from anofel.phase1_setup.certification import Credential
 from anofel.phase1_setup.client_registration import RegistrationContent, post_registration, register
 from anofel.phase2_training.submit_update import (
-    SealedSubmission,
     post_submission,
     prepare_submission,
     seal_submission,
@@ -201,8 +200,8 @@ class CheatingClient(Client):
             again = replace(body, iteration=bundle.iterations)
             self.tries.post(REPLAYED, make_posting(again, author, self.state.genesis_hash, secret.sign))
 
-    def _post(self, turn: Turn, name: str, draft: SealedSubmission | None) -> str:
-        waits_for = super()._post(turn, name, draft)
+    def _post(self, turn: Turn) -> str:
+        waits_for = super()._post(turn)
         if not self.tries.is_done(DOUBLE):
             self.tries.post(DOUBLE, self._second(self.state.bundles[turn.bundle]))
         return waits_for

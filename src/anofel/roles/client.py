@@ -314,6 +314,7 @@ class Client(Role):
                 prover=self._keys.submission_prover(threads=1),
                 ledger=self.ledger,
                 floors=self.settings.floors,
+                trainer=self.settings.trainer,
             )
         return self._workshop
 
