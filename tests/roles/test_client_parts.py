@@ -3,6 +3,7 @@
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -14,6 +15,7 @@ from anofel.learning.integer_model import IntegerModel
 from anofel.messages import Task as PostedTask
 from anofel.phase2_training.announce_task import announce
 from anofel.primitives import DatasetType
+from anofel.roles.client import Client
 from anofel.roles.client_files import ClientSettings, init_client
 from anofel.roles.client_journal import Journal, Turn
 from anofel.roles.client_leave import AlreadyLeft, leave_board
@@ -180,3 +182,16 @@ def test_leaving_deletes_what_can_be_deleted(keys: KeyDirectory, tmp_path: Path)
         leave_board(directory, destroy_key=True)
     with open_client(*made) as directory:
         assert list(directory.secrets) == []
+
+
+def test_the_turn_that_was_taken_is_known_after_its_iteration_is_over(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "journal")
+    turns = [Turn(0, number, bytes(32), False, 5) for number in (1, 2, 3, 4)]
+    for turn in turns:
+        journal.begin(turn)
+    journal.skip(turns[0], "late", "too late")
+    journal.accept(turns[1])
+    journal.finish(turns[1], "summed")
+    journal.skip(turns[2], "floor-not-met", "too little")
+    taken = Client.turns_taken(SimpleNamespace(journal=journal))  # type: ignore[arg-type]
+    assert [turn.iteration for turn in taken] == [2, 3]

@@ -224,8 +224,7 @@ def train(
     with at_work(directory, ROLE, key_file, passphrase_file) as (found, board):
         client = Client(found, board, note, cover=cover, once=True)
         client.run(seconds=wait)
-        turn = client.turn
-        assert turn is not None
+        turn = client.turns_taken()[-1]
         shown: dict[str, Any] = {
             "bundle": turn.bundle,
             "iteration": turn.iteration,
