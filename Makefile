@@ -38,8 +38,8 @@ $(BIN)/.extension: $(BIN)/.packages $(RUST_SOURCES) pyproject.toml
 
 setup: prerequisites $(BIN)/.extension ## set up the development environment
 
-demo: setup ## set up and run the demo
-	$(BIN)/python examples/prove_membership.py
+demo: setup ## set up and run the demo: every role a process, two real studies
+	$(BIN)/anofel demo
 
 # The whole workspace, also the bridge that has no Rust tests: cargo then chooses the same
 # features as for the package and compiles no dependency twice.

@@ -1,7 +1,7 @@
 """A certifier signs, a client registers and submits twice, and a double submission is caught.
 
 Every party is a variable here; in a deployment each is a machine, and the board is between them.
-Run it with ``make demo`` or ``python examples/prove_membership.py``.
+Run it with ``python examples/prove_membership.py``.
 """
 
 import tempfile

@@ -58,7 +58,7 @@ def make_task(**sections: dict[str, Any]) -> Task:
     """The common task with some keys of some sections replaced."""
     document = deepcopy(DOCUMENT)
     for name, values in sections.items():
-        document[name] |= values
+        document.setdefault(name, {}).update(values)
     return read_task(document)
 
 

@@ -5,6 +5,10 @@ import tomllib
 from decimal import Decimal
 from pathlib import Path
 
+import numpy as np
+
+from anofel.learning.integer_model import IntegerModel
+from anofel.learning.parameters import Layout
 from anofel.sections import Section
 from anofel.studies.schema import TableSchema, read_schema
 from anofel.task import read_task
@@ -22,13 +26,24 @@ def blocks(page):
 
 
 def test_documented_task_is_the_example():
-    (document,) = blocks("task-file.md")
+    document, metrics = blocks("task-file.md")
     task = read_task(document)
     assert task.privacy.honest == 510
     example = read_task(
         tomllib.loads((DOCS.parent / "examples/tasks/support2.toml").read_text(), parse_float=Decimal)
     )
     assert task.digest() == example.digest()
+    measured = read_task({**document, **metrics})
+    assert measured.metric_slots == ("accuracy", "loss")
+
+
+def test_documented_rule_of_an_owner_makes_models():
+    program = re.search(r"```python\n(.*?)```", (DOCS / "owner.md").read_text(), re.DOTALL)
+    names: dict[str, object] = {}
+    exec(program.group(1), names)
+    model = IntegerModel(Layout(("w",), ((2,),)), 16, np.array([10, 20], np.int64))
+    made = names["half_step"](model, np.array([8, -8], np.int64), 2)
+    assert made.values.tolist() == [12, 18]
 
 
 def test_documented_program_runs(tmp_path, monkeypatch):

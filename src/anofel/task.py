@@ -21,6 +21,9 @@ from anofel.studies.schema import Schema, read_schema
 _TASK_DOMAIN = b"anofel.task.v1\0"
 UNITS = ("client", "record", "paper")
 RELATIONS = ("zero-out", "replace")
+METRICS = ("accuracy", "loss")
+EXAMPLES = "examples"
+"""The slot that counts records, by which sums over records are divided."""
 MAX_CLIENTS = 1 << 20
 MAX_COUNT = 1 << 32
 
@@ -89,6 +92,18 @@ class PrivacySpec:
 
 
 @dataclass(frozen=True, kw_only=True)
+class MetricsSpec:
+    """Slots of the encrypted sum that say how good the posted model is on the clients' own rows."""
+
+    names: tuple[str, ...]
+    """Of ``METRICS``, in that order."""
+    share: Decimal
+    """The part of the clipping norm that the metrics take; the update keeps √(1 − share²) of it."""
+    loss_bound: Decimal
+    """The largest loss of a record that is told apart."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Task:
     """Everything a client must know before it takes part."""
 
@@ -100,11 +115,24 @@ class Task:
     rule: RuleSpec
     privacy: PrivacySpec
     schema: Schema
+    metrics: MetricsSpec | None = None
+
+    @property
+    def metric_slots(self) -> tuple[str, ...]:
+        """The names of the slots that stand after the model's in every vector; none unless asked for."""
+        if self.metrics is None:
+            return ()
+        return (*self.metrics.names, EXAMPLES) if self.privacy.unit == "record" else self.metrics.names
+
+    @property
+    def length(self) -> int:
+        """The length of every encrypted vector: the model's parameters and the metric slots."""
+        return self.model.parameters + len(self.metric_slots)
 
     def document(self) -> dict[str, Any]:
         """Write the task as nested tables, as in its file."""
         model, training, rule, privacy = self.model, self.training, self.rule, self.privacy
-        return {
+        tables: dict[str, Any] = {
             "task": {"name": self.name, "study": self.study, "dataset_type": self.dataset_type},
             "model": dict(vars(model)),
             "training": dict(vars(training)),
@@ -112,6 +140,7 @@ class Task:
             "privacy": dict(vars(privacy)),
             "schema": self.schema.document(),
         }
+        return tables if self.metrics is None else tables | {"metrics": dict(vars(self.metrics))}
 
     def to_bytes(self) -> bytes:
         """Write the canonical encoding: sorted JSON, decimals as text, no floats."""
@@ -168,6 +197,7 @@ def read_task(document: Mapping[str, Any]) -> Task:
         rule=_read_rule(root.table("rule")),
         privacy=_read_privacy(root.table("privacy")),
         schema=schema,
+        metrics=_read_metrics(root.table("metrics")) if "metrics" in root else None,
     )
     head.finish()
     root.finish()
@@ -263,6 +293,19 @@ def _read_privacy(section: Section) -> PrivacySpec:
     return privacy
 
 
+def _read_metrics(section: Section) -> MetricsSpec:
+    names = section.texts("names")
+    if not names or names != tuple(name for name in METRICS if name in names):
+        raise section.fail("names", f"must be some of {', '.join(METRICS)}, in this order")
+    metrics = MetricsSpec(
+        names=names,
+        share=section.decimal("share", "0.001", "0.999", "0.1"),
+        loss_bound=section.decimal("loss_bound", "0.001", "1000", "2"),
+    )
+    section.finish()
+    return metrics
+
+
 def _check_together(task: Task) -> None:
     privacy = task.privacy
     if privacy.honest < 2:
@@ -275,3 +318,5 @@ def _check_together(task: Task) -> None:
         raise InvalidInput("[training] The unit 'record' needs one gradient per release: use fedsgd.")
     if privacy.adaptive and privacy.unit == "paper":
         raise InvalidInput("[privacy] The unit 'paper' has its own noise; it is not combined with adaptive.")
+    if task.metrics is not None and (privacy.unit == "paper" or privacy.sampling_rate != 1):
+        raise InvalidInput("[metrics] Metric slots need the unit 'client' or 'record', and no sampling.")

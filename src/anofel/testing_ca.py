@@ -159,7 +159,7 @@ def make_request(purpose: Purpose, name: str) -> tuple[bytes, bytes]:
     key = generate_private_key(SECP256R1())
     request = (
         x509.CertificateSigningRequestBuilder()
-        .subject_name(_name(name))
+        .subject_name(x509.Name([_common_name(name)]))  # for any authority, so not a TEST name
         .add_extension(x509.ExtendedKeyUsage([purpose.oid]), critical=False)
         .sign(key, SHA256())
     )
@@ -173,14 +173,14 @@ def write_role(directory: Path, role: RoleKey) -> None:
 
 
 def _name(common_name: str) -> x509.Name:
-    if not 1 <= len(common_name) <= MAX_NAME_CHARACTERS or not common_name.isprintable():
+    organisation = x509.NameAttribute(NameOID.ORGANIZATION_NAME, ORGANISATION)
+    return x509.Name([organisation, _common_name(common_name)])
+
+
+def _common_name(text: str) -> x509.NameAttribute[str]:
+    if not 1 <= len(text) <= MAX_NAME_CHARACTERS or not text.isprintable():
         raise InvalidInput(f"A name has 1 to {MAX_NAME_CHARACTERS} printable characters.")
-    return x509.Name(
-        [
-            x509.NameAttribute(NameOID.ORGANIZATION_NAME, ORGANISATION),
-            x509.NameAttribute(NameOID.COMMON_NAME, common_name),
-        ]
-    )
+    return x509.NameAttribute(NameOID.COMMON_NAME, text)
 
 
 def _period(not_before: int | None, not_after: int | None, days: int) -> tuple[datetime, datetime]:

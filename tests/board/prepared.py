@@ -55,6 +55,9 @@ TARGETS = (0, 0, 1, 1, None)
 """What the clients of the stage ``submitted`` train; one more client has not posted."""
 MEMBERS, THRESHOLD = 3, 2
 
+WORDS_AT_THE_END = 2048 * 32
+"""Of a payload of the lattice scheme: what binds its author; the encrypted words come before."""
+
 
 @dataclass(frozen=True)
 class RecordedCommittee:

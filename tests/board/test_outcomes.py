@@ -12,6 +12,7 @@ from anofel.learning.build import rule_of
 from anofel.messages import EndIteration, EndTask, Posting, RevokeCertifier
 from anofel.phase2_training.announce_task import announce
 from tests.board.prepared import (
+    WORDS_AT_THE_END,
     Stages,
     a_count_share,
     a_submission,
@@ -30,10 +31,6 @@ from tests.board.prepared import (
     to_height,
 )
 from tests.board.world import World, a_task, a_vector
-
-WORDS_AT_THE_END = 2048 * 32
-"""Of a payload of the lattice scheme: what binds its author; the encrypted words come before."""
-
 
 # Counts
 

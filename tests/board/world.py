@@ -408,4 +408,4 @@ def a_task(name: str = "test", **sections: dict[str, object]) -> Task:
 
 def a_vector(task: Task, seed: int) -> Int64Vector:
     generator = np.random.default_rng(seed)
-    return generator.integers(-1000, 1000, task.model.parameters, dtype=np.int64)
+    return generator.integers(-1000, 1000, task.length, dtype=np.int64)

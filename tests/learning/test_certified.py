@@ -1,4 +1,5 @@
 import hashlib
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -56,6 +57,13 @@ def first_model(step):
 def certified(rows=30):
     data = make_dataset(rows)
     return CertifiedDataset(data, dataset_digest(data))
+
+
+def test_step_measures_the_posted_model_where_the_task_asks(step):
+    task = make_task(privacy={"noise_multiplier": "20"}, metrics={"names": ["accuracy"]})
+    measuring = replace(step, task=task, trainer=trainer_of(task))
+    update = measuring.update(certified(), first_model(measuring), iteration=1, anonymity_set=100)
+    assert update.shape == (task.model.parameters + 1,)
 
 
 def test_step_trains_protects_and_charges(step):

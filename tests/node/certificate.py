@@ -1,4 +1,4 @@
-"""A self-signed TLS certificate for 127.0.0.1."""
+"""A self-signed TLS certificate for 127.0.0.1 and for host names."""
 
 import ipaddress
 from datetime import UTC, datetime, timedelta
@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cryptography.x509.oid import NameOID
 
 
-def write_tls_files(directory: Path) -> tuple[Path, Path]:
+def write_tls_files(directory: Path, *names: str) -> tuple[Path, Path]:
     key = generate_private_key(SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
     now = datetime.now(UTC)
@@ -24,7 +24,10 @@ def write_tls_files(directory: Path) -> tuple[Path, Path]:
         .not_valid_before(now - timedelta(days=1))
         .not_valid_after(now + timedelta(days=1))
         .add_extension(
-            x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), critical=False
+            x509.SubjectAlternativeName(
+                [x509.IPAddress(ipaddress.ip_address("127.0.0.1")), *map(x509.DNSName, names)]
+            ),
+            critical=False,
         )
         .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
         .sign(key, SHA256())

@@ -1,6 +1,7 @@
 """A board and roles as processes, each with its own directory; the test itself plays the clients."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -37,6 +38,7 @@ from anofel.roles.role import Role
 from anofel.task import Task
 from anofel.testing_ca import write_role
 from anofel.transport import Transport
+from tests.board.prepared import WORDS_AT_THE_END
 from tests.node.support import LIMITS, BoardOfTest, NodeProcess, make_board
 from tests.patients import DOCUMENT
 
@@ -53,11 +55,13 @@ SECONDS = 90
 class Process:
     """One command as a process; what it says goes to a file."""
 
-    def __init__(self, log: Path, *command: str) -> None:
+    def __init__(self, log: Path, *command: str, at: tuple[str, str, int] | None = None) -> None:
+        """Start it; with ``at`` it is killed at a point of ``dying``."""
         self.log = log
+        program = ["anofel"] if at is None else ["tests.roles.dying", *map(str, at)]
         with log.open("ab") as errors:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "anofel", *command], stdout=subprocess.PIPE, stderr=errors
+                [sys.executable, "-m", *program, *command], stdout=subprocess.PIPE, stderr=errors
             )
 
     def kill(self) -> None:
@@ -119,9 +123,11 @@ class Deployment:
         )  # fmt: skip
         return str(made["subject"])
 
-    def start(self, role: str, command: str, name: str, *options: str) -> Process:
-        unlock = ("--key-file", str(self.path / f"{name}.key"))
-        process = Process(self.path / f"{name}.log", role, command, str(self.path / name), *options, *unlock)
+    def start(
+        self, role: str, command: str, name: str, *options: str, at: tuple[str, str, int] | None = None
+    ) -> Process:
+        words = (role, command, str(self.path / name), *options, "--key-file", str(self.path / f"{name}.key"))
+        process = Process(self.path / f"{name}.log", *words, at=at)
         self.processes.append(process)
         return process
 
@@ -164,9 +170,10 @@ class Deployment:
         self.view.post(make_posting(body, ChainAuthor(role.chain), self.board.genesis.hash, role.sign))
         self.wait(lambda state: len(state.certifiers) > 0, "the certifier")
 
-    def register(self, number: int) -> None:
+    def register(self, number: int, known: int = 0) -> None:
+        """Register so many clients beside those that the board knows."""
         state, prover = self.view.state, self.keys.registration_prover(threads=1)
-        for place in range(number):
+        for place in range(known, known + number):
             d, dt = DatasetDigest.of_chunks([b"rows %d" % place]), DatasetType(7)
             msk, secret = MasterSecret.generate(), MessageSecret.generate()
             certificate = self.certifier.certify(d, msk.public_key(), dt)
@@ -181,9 +188,12 @@ class Deployment:
             )
             self.view.post(post_registration(content, secret, genesis=state.genesis_hash, epoch=state.epoch))
             self.clients.append(client)
-        self.wait(lambda state: len(state.clients) >= number, "the clients")
+        self.wait(lambda state: len(state.clients) >= known + number, "the clients")
 
-    def submit(self, bundle: Bundle, client: ClientOfTest, update: Int64Vector | None) -> None:
+    def submit(
+        self, bundle: Bundle, client: ClientOfTest, update: Int64Vector | None, *, spoilt: bool = False
+    ) -> None:
+        """Post for a client; a spoilt payload is well-formed, but no honest vector makes such a sum."""
         prepared = prepare_submission(
             self.view.state,
             bundle,
@@ -194,6 +204,10 @@ class Deployment:
             key_of=self.view.chain.verifier.shares.key_of,
         )
         sealed = seal_submission(prepared, update)
+        if spoilt:
+            own = sealed.payloads[0]
+            noise = os.urandom(len(own) - WORDS_AT_THE_END) + own[-WORDS_AT_THE_END:]
+            sealed = replace(sealed, payloads=(noise, *sealed.payloads[1:]))
         blobs = [self.view.upload(payload) for payload in sealed.payloads]
         self.view.post(post_submission(sealed, blobs, genesis=self.board.genesis.hash))
 
@@ -240,7 +254,7 @@ def write_task(path: Path, **sections: dict[str, Any]) -> Task:
     document = deepcopy(DOCUMENT)
     document["privacy"] |= {"min_clients": 2, "max_colluders": 0, "max_posts": 8, "max_releases": 3}
     for name, values in sections.items():
-        document[name] |= values
+        document.setdefault(name, {}).update(values)
     lines: list[str] = []
     for name, values in document.items():
         lines += [f"[{name}]", *(f"{key} = {_toml(value)}" for key, value in values.items())]

@@ -28,7 +28,7 @@ from anofel.roles.certificate_files import (
     RequestDocument,
 )
 from anofel.roles.certifier import Certifier, CertifierDesk
-from anofel.roles.certifier_log import CertificationRefused
+from anofel.roles.certifier_log import EXPIRY_SECONDS, CertificationRefused
 from anofel.roles.certifier_service import make_app
 from anofel.roles.client_files import NotCertified, credential
 from anofel.roles.directory import RoleBusy, RoleDirectory
@@ -146,6 +146,24 @@ def test_rule_4_a_nonce_is_good_for_one_request(certifier: Certifier, client: Ro
     certifier.certify(client_request.make_request(client, nonce), data_of(client))
     with refused("nonce-used"):  # proofs are randomised, so this is another request
         certifier.certify(client_request.make_request(client, nonce), data_of(client))
+
+
+def test_rule_4_a_nonce_that_waited_too_long_is_refused(
+    certifier: Certifier, client: RoleDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log, now = certifier.desk.log, int(time.time())
+    used, late = ask(certifier, client), ask(certifier, client)
+    first = certifier.certify(used, data_of(client))
+    token = certifier.desk.invite("Ward 3", TYPE)
+    monkeypatch.setattr(time, "time", lambda: now + EXPIRY_SECONDS + 60)
+    with refused("nonce-expired"):
+        certifier.certify(late, data_of(client))
+    assert certifier.certify(used, data_of(client)) == first, "who was answered in time may ask again"
+    with refused("invitation-expired"):
+        certifier.desk.answer_invitation(token)
+    monkeypatch.setattr(time, "time", lambda: now + 2 * EXPIRY_SECONDS + 60)
+    certifier.desk.draw_nonce("Ward 3", TYPE)
+    assert log.counts()["open_nonces"] == 1, "nonces that nobody used are forgotten in the end"
 
 
 def test_rule_5_a_dataset_has_one_key(

@@ -82,7 +82,9 @@ def test_an_owner_is_refused_before_anything_is_sent(board: BoardOfTest, tmp_pat
         assert anofel(*announce, "ab", *unlock).returncode == 2
         assert not (path / "outbox").exists()  # the directory still serves another task
         write_task(tmp_path / "task.toml", rule={"kind": "owner"})
-        refused(anofel(*announce, "ab" * 32, *unlock), "rule of its own")
+        refused(anofel(*announce, "ab" * 32, *unlock), "name it with --rule")
+        own = ("--rule", "tests.roles.own_rule:missing")
+        refused(anofel(*announce, "ab" * 32, *own, *unlock), "not a function that can be imported")
 
 
 def test_key_generation_waits_for_the_others_and_ends(board: BoardOfTest, tmp_path: Path) -> None:
@@ -96,3 +98,16 @@ def test_key_generation_waits_for_the_others_and_ends(board: BoardOfTest, tmp_pa
         refused(anofel(*keygen, *others, "--threshold", "2", "--member", "none.pem"), "none.pem")
         result = anofel(*keygen, *others, "--member", subject, "--threshold", "2")
         refused(result, "in vain", code=3)
+        command = [sys.executable, "-m", "anofel", *keygen[:5], *unlock, *others, "--member", subject]
+        running_ = subprocess.Popen(
+            [*map(str, command), "--threshold", "2"],
+            stderr=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert running_.stderr is not None
+        assert "Waiting for" in running_.stderr.readline()
+        running_.terminate()
+        _, errors = running_.communicate(timeout=30)
+        assert "Stopped in good order" in errors
+        assert running_.returncode == 1, "a run that was stopped is not done"

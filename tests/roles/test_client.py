@@ -146,6 +146,12 @@ def test_a_client_killed_at_the_worst_moment_posts_once_or_skips(
     monkeypatch.setattr("anofel.roles.client.draw_height", lambda heights: heights.start)
     made = {moment: stage.client() for moment in MOMENTS}
     stored: dict[str, Posting] = {}
+
+    def is_expired(posting: Posting, _height: int) -> bool:
+        """The receipts in what was stored before the post expired while nobody was there."""
+        return stored.get("before the post") == posting
+
+    monkeypatch.setattr("anofel.roles.outbox.is_expired", is_expired)
     seen: set[bytes] = set()
     with ExitStack() as stack:
         players = {moment: ExitStack() for moment in MOMENTS}
@@ -181,10 +187,21 @@ def test_a_client_killed_at_the_worst_moment_posts_once_or_skips(
         assert set(stored) == {"before the post", "after the post"}
         stage.world.remote.client.sync()
         seen |= message_keys(stage, before)
-        assert len(seen) == 3
+        assert len(seen) == 3, "what was signed again with fresh receipts is the same submission"
         for posting in stored.values():
             assert posting.author.message_key in seen  # type: ignore[union-attr]
         assert all(len(charges(client)) == 1 for client in clients.values())
+        sent = clients["before the post"].directory.outbox.find(submission_of(turns["before the post"]))
+        assert sent is None or sent.posting != stored["before the post"]
+        stage.until_settled(*clients.values())
+        for moment in MOMENTS:
+            (charged,) = charges(clients[moment])
+            released = last_turn(clients[moment]).outcome == "summed"
+            assert charged[1] == (released and moment != "before the draft"), (moment, charged)
+
+
+def submission_of(turn: Turn) -> str:
+    return f"submission/{turn.bundle}/{turn.iteration}"
 
 
 def message_keys(stage: Stage, before: int) -> set[bytes]:

@@ -1,6 +1,7 @@
 """A committee of three and an owner, each a process of its own, train a task over a real node."""
 
 import csv
+import json
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -10,8 +11,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from anofel.board.light_client import LightClient
 from anofel.board.rules.common import find_position
 from anofel.board.state import Position, Progress
+from anofel.errors import InvalidInput
 from anofel.keys import KeyDirectory
 from anofel.learning.build import rule_of
 from anofel.learning.integer_model import IntegerModel
@@ -19,9 +22,12 @@ from anofel.messages import Aggregate, CountShare, Exclusion
 from anofel.phase3_access.homomorphic_sum import CollectedSum, Collector, post_aggregate
 from anofel.phase3_access.partial_decryption import share_of_count
 from anofel.roles.aggregator import Aggregator, Duty
-from anofel.roles.owner import initial_model
+from anofel.roles.directory import RoleDirectory, unlock_with
+from anofel.roles.owner import Owner, initial_model
+from anofel.transport import Refused
 from tests.board.world import a_vector
 from tests.patients import make_table
+from tests.roles.own_rule import double
 from tests.roles.support import Deployment, deployed, write_task
 
 MEMBERS = ("member-a", "member-b", "member-c")
@@ -211,3 +217,68 @@ def test_without_its_committee_a_task_keeps_its_model_until_it_is_closed(
     assert (closed["releases"], closed["epsilon"]) == (0, [])
     outcomes = [(entry["outcome"], entry["model"]) for entry in closed["iterations"]]
     assert outcomes == [("failed", initial_model(task).digest().hex()), ("too-few", outcomes[0][1])]
+
+
+class Refusing:
+    """A board that refuses an announcement that our own check let pass."""
+
+    def __init__(self, board: LightClient) -> None:
+        self.state = board.state
+
+    def post(self, _posting: object) -> None:
+        raise Refused("committee-busy", "Somebody was faster.", 409)
+
+
+def test_an_owner_with_a_rule_of_its_own_makes_each_model(world: tuple[Deployment, str]) -> None:
+    world, committee = world
+    path = world.path / "own.toml"
+    sections = {"rule": {"kind": "owner", "momentum": 0}, "privacy": {"max_releases": 4}}
+    task = write_task(path, task={"name": "own"}, **sections)
+    world.init("owner", "own")
+    unlock = unlock_with(world.path / "own.key", None)
+    announce = ("owner", "announce", "own", str(path), "--committee", committee, "--early-end", "--json")
+
+    # A refused announcement does not block the directory.
+    with RoleDirectory.open(world.path / "own", unlock, role="owner") as directory:
+        view = directory.connect()
+        view.sync()
+        owner = Owner(directory, view)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(view, "post", Refusing(view).post)
+            with pytest.raises(InvalidInput, match="committee-busy"):
+                owner.announce(task, bytes.fromhex(committee), rule="tests.roles.own_rule:double")
+        view.close()
+    refused = world.start("owner", "run", "own")
+    refused.process.communicate(timeout=60)
+    assert refused.process.returncode == 1
+    assert "anofel owner announce" in (world.path / "own.log").read_text()
+    task_id = bytes.fromhex(world.run(*announce, "--rule", "tests.roles.own_rule:double")["task"])
+
+    members = [world.start("aggregator", "run", name) for name in MEMBERS[:2]]
+    running = world.start("owner", "run", "own", "--end-after", "3", "--json")
+    expected = initial_model(task)
+    for iteration in (1, 2, 3):
+        spoilt = iteration == 2
+        bundle = world.wait_open(task_id, iteration)
+        assert world.view.state.tasks[task_id].model == expected.digest()
+        updates = [a_vector(task, 10 * iteration + place) for place in range(3)]
+        for client, update in zip(world.clients, updates, strict=True):
+            world.submit(bundle, client, update, spoilt=spoilt and client is world.clients[0])
+        if not spoilt:
+            expected = double(expected, np.sum(updates, axis=0, dtype=np.int64), 3)
+        if iteration == 1:
+            world.wait_outcome(task_id, 1)
+            running.kill()  # what the rule made is kept, or made again
+            running = world.start("owner", "run", "own", "--end-after", "3", "--json")
+    world.wait_open(task_id, 4)
+    assert world.view.state.tasks[task_id].model == expected.digest()
+    assert world.outcomes[task_id, 2].progress is Progress.UNDECODABLE
+    log = " ".join((world.path / "own.log").read_text().split())
+    assert "Iteration 2: the sum cannot be decoded; the model stays." in log
+    for process in (running, *members):
+        assert process.stop() == 0
+    audited = subprocess.run(
+        [sys.executable, "-m", "anofel", "audit", world.node.url, "--json"], capture_output=True, text=True
+    )
+    assert audited.returncode == 0, audited.stderr
+    assert "own: sums verified; the model is the owner's claim." in json.loads(audited.stdout)["notes"]

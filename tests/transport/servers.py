@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 class Server:
     """One thread per connection; stops and closes everything at the end."""
 
-    def __init__(self) -> None:
-        self._listener = socket.create_server(("127.0.0.1", 0))
+    def __init__(self, listen: int = 0) -> None:
+        self._listener = socket.create_server(("127.0.0.1", listen))
         self.port: int = self._listener.getsockname()[1]
         self.connections = 0
         self._sockets: list[socket.socket] = []
@@ -113,8 +113,8 @@ class HttpServer(Server):
 class SocksServer(Server):
     """SOCKS5 with user names (RFC 1928, 1929); resolves every name to one local port."""
 
-    def __init__(self, port: int, reply: int = 0) -> None:
-        super().__init__()
+    def __init__(self, port: int, reply: int = 0, listen: int = 0) -> None:
+        super().__init__(listen)
         self._target, self._reply = port, reply
         self.usernames: list[bytes] = []
         self.passwords: list[bytes] = []
@@ -136,15 +136,19 @@ class SocksServer(Server):
             connection.sendall(b"\x01\x00")
             _, _, _, kind = file.read(4)
             host = file.read({1: 4, 4: 16}.get(kind) or file.read(1)[0])
-            self.addresses.append((kind, host, int.from_bytes(file.read(2))))
+            asked = int.from_bytes(file.read(2))
+            self.addresses.append((kind, host, asked))
             connection.sendall(bytes([5, self._reply, 0, 1, 0, 0, 0, 0, 0, 0]))
             if self._reply:
                 return
-            with socket.create_connection(("127.0.0.1", self._target)) as onward:
+            with socket.create_connection(self.onward(host, asked)) as onward:
                 back = threading.Thread(target=_copy, args=(onward, connection))
                 back.start()
                 _copy(connection, onward)
                 back.join()
+
+    def onward(self, host: bytes, port: int) -> tuple[str, int]:
+        return "127.0.0.1", self._target
 
 
 def _copy(source: socket.socket, target: socket.socket) -> None:

@@ -156,7 +156,7 @@ pub fn evaluate_commitment(commitments: &[RistrettoPoint], at: u16) -> Ristretto
 }
 
 /// factor·point for a small public factor.
-fn multiply_small(point: &RistrettoPoint, factor: u16) -> RistrettoPoint {
+pub fn multiply_small(point: &RistrettoPoint, factor: u16) -> RistrettoPoint {
     let mut result = RistrettoPoint::identity();
     for bit in (0..u16::BITS - factor.leading_zeros()).rev() {
         result = result + result;

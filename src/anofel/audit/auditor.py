@@ -22,6 +22,7 @@ from anofel.errors import AnofelError, VerificationError
 from anofel.messages import Block, ChainAuthor, Genesis, Posting, PrivacyLedger, Task
 from anofel.phase1_setup.committee_keys import generation_run, handover_run
 from anofel.phase3_access.homomorphic_sum import collect
+from anofel.phase3_access.recover_model import metrics_of_sum
 from anofel.privacy.accounting import EpsilonMismatch, verify_micro_epsilon
 from anofel.privacy.plan import Plan
 from anofel.proofs import RegistrationVerifier, SubmissionVerifier
@@ -298,7 +299,15 @@ class Auditor:
             aggregates_by=sorted(position.aggregates),
             count_shares_by=[share.member for share in position.count_shares],
             sum_shares_by=[share.member for share in position.sum_shares],
+            reported=self._reported(bundle, position),
         )
+
+    def _reported(self, bundle: Bundle, position: Position) -> dict[str, float] | None:
+        if position.progress is not Progress.SUMMED:
+            return None
+        state, desk = self.chain.state, self.chain.verifier.shares
+        task = TaskFile.from_bytes(state.tasks[position.task_id].task.document)
+        return metrics_of_sum(state, bundle, position, desk, task)
 
     def _read(self, height: int, sha256: bytes) -> bytes:
         try:

@@ -35,6 +35,8 @@ class IterationRecord:
     aggregates_by: list[int]
     count_shares_by: list[int]
     sum_shares_by: list[int]
+    reported: dict[str, float] | None = None
+    """What the metric slots say of the model that opened the iteration, noise included."""
 
 
 @dataclass

@@ -36,11 +36,11 @@ class Source:
 
 
 @contextmanager
-def open_source(where: str, *, proxy: str | None = None) -> Iterator[Source]:
+def open_source(where: str, *, proxy: str | None = None, ca_file: Path | None = None) -> Iterator[Source]:
     """Open a URL or a directory."""
     if where.startswith(("http://", "https://")):
         with tempfile.TemporaryDirectory(prefix="anofel-audit-") as scratch:
-            yield _remote(Transport(where, proxy=proxy), Path(scratch))
+            yield _remote(Transport(where, proxy=proxy, ca_file=ca_file), Path(scratch))
     else:
         yield _directory(Path(where))
 

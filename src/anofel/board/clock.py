@@ -70,8 +70,9 @@ def sums_due(state: State) -> list[tuple[Bundle, Position]]:
 
 def end_block(state: State, results: Results) -> None:
     """Move everything that moves at the end of a block."""
-    state.clients.append([Commitment.from_bytes(commitment) for commitment in state.newcomers])
-    state.newcomers.clear()
+    if state.newcomers:  # an empty append would still hash its way up the tree
+        state.clients.append([Commitment.from_bytes(commitment) for commitment in state.newcomers])
+        state.newcomers.clear()
     for bundle in state.bundles.values():
         if bundle.phase is Phase.OPEN:
             _close_if_due(state, bundle)

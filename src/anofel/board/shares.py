@@ -125,7 +125,7 @@ class ShareDesk:
         model = IntegerModel.from_bytes(self._attachments.read(task.model))
         mean = IntegerMean(lr_num=rule.lr_num, lr_den=rule.lr_den, momentum=rule.momentum)
         try:
-            return OpenedSum(total, mean.apply(model, vector, position.count).digest())
+            return OpenedSum(total, mean.apply(model, model.own_part(vector), position.count).digest())
         except ModelOverflow:
             return None
 

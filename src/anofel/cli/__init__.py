@@ -9,6 +9,7 @@ import typer
 
 from anofel.cli import aggregator, ca, certifier, client, node, owner, setup, study
 from anofel.cli.audit import audit
+from anofel.cli.demo import demo
 from anofel.cli.privacy import privacy
 from anofel.cli.simulate import simulate
 from anofel.errors import AnofelError
@@ -28,6 +29,7 @@ app.add_typer(owner.app, name="owner")
 app.add_typer(setup.app, name="setup")
 app.add_typer(study.app, name="study")
 app.command()(audit)
+app.command()(demo)
 app.command()(privacy)
 app.command()(simulate)
 

@@ -1,68 +1,33 @@
 """``anofel aggregator``: one member of committees (steps 1.c and 6 to 8)."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from anofel.cli.output import JsonOption, note
 from anofel.cli.role_options import (
-    BoardOption,
-    CaFileOption,
-    CertificateOption,
     Directory,
-    GenesisOption,
     KeyFileOption,
-    KeyOption,
-    NewDirectory,
     PassphraseFileOption,
-    ProxyOption,
     WaitOption,
-    init_certified,
-    opened,
+    add_init,
+    at_work,
     show,
     show_status,
-    until_stopped,
 )
+
+if TYPE_CHECKING:
+    from anofel.messages import Run
 
 app = typer.Typer(no_args_is_help=True, help="A member of committees: make their keys, add and open sums.")
 
 ROLE = "aggregator"
-
-
-@app.command()
-def init(
-    directory: NewDirectory,
-    board: BoardOption,
-    genesis: GenesisOption,
-    certificate: CertificateOption,
-    key: KeyOption,
-    proxy: ProxyOption = "",
-    ca_file: CaFileOption = None,
-    key_file: KeyFileOption = None,
-    passphrase_file: PassphraseFileOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Make an aggregator's directory. The subject that it shows is what the others name as a member.
-
-    Example: anofel aggregator init aggregator --board https://board.example --genesis genesis.bin
-    --certificate certificate.pem --key key.pem --key-file aggregator.key
-    """
-    from anofel.certificates import Purpose
-
-    init_certified(
-        directory,
-        Purpose.AGGREGATOR,
-        board=board,
-        genesis=genesis,
-        certificate=certificate,
-        key=key,
-        proxy=proxy,
-        ca_file=ca_file,
-        key_file=key_file,
-        passphrase_file=passphrase_file,
-        as_json=as_json,
-    )
+add_init(
+    app,
+    ROLE,
+    "Make an aggregator's directory. The subject that it shows is what the others name as a member.",
+)
 
 
 @app.command()
@@ -82,6 +47,13 @@ def keygen(
         int, typer.Option(help="How many members open a sum; above half.", min=1, show_default=False)
     ],
     scheme: Annotated[str, typer.Option(help="lattice or paillier.")] = "lattice",
+    files: Annotated[
+        Path | None,
+        typer.Option(help="A folder with the round files of all members: one step without the board."),
+    ] = None,
+    genesis: Annotated[
+        Path | None, typer.Option(help="With --files: the genesis file, if the board was never asked.")
+    ] = None,
     wait: WaitOption = 3600,
     key_file: KeyFileOption = None,
     passphrase_file: PassphraseFileOption = None,
@@ -89,7 +61,9 @@ def keygen(
 ) -> None:
     """Make a committee's key with the other members, who run the same command at the same time.
 
-    No dealer: nobody ever holds the whole key. Interrupted, the same command goes on.
+    No dealer: nobody ever holds the whole key. Interrupted, the same command goes on. With --files the
+    members hand each other the files that appear in a folder; the same command without --files then
+    posts what was made.
 
     Example: anofel aggregator keygen aggregator --name lung-1 --threshold 2 --member a.pem
     --member b.pem --member c.pem --key-file aggregator.key
@@ -97,7 +71,10 @@ def keygen(
     from anofel.roles.key_ceremony import KeyCeremony, describe_run
 
     run_ = describe_run(name, [_subject(text) for text in member], threshold, scheme)
-    with until_stopped(), opened(directory, ROLE, key_file, passphrase_file) as (found, board):
+    if files is not None:
+        _exchange_files(directory, run_, files, genesis, key_file, passphrase_file, as_json=as_json)
+        return
+    with at_work(directory, ROLE, key_file, passphrase_file) as (found, board):
         ceremony = KeyCeremony(found, board, run_, note)
         ceremony.run(seconds=wait)
         assert ceremony.key_id is not None
@@ -108,8 +85,54 @@ def keygen(
             "scheme": scheme,
         }
         show("Committee", content, as_json=as_json)
-        return
-    raise typer.Exit(1)
+
+
+@app.command()
+def refresh(
+    directory: Directory,
+    name: Annotated[
+        str,
+        typer.Option(help="What the parties call this handover; never the same twice.", show_default=False),
+    ],
+    committee: Annotated[str, typer.Option(help="The committee, as keygen shows it.", show_default=False)],
+    member: Annotated[
+        list[str] | None,
+        typer.Option(help="A new member, by subject or certificate file; repeated. Without: as now."),
+    ] = None,
+    threshold: Annotated[int, typer.Option(help="How many new members open a sum; 0: as now.", min=0)] = 0,
+    dealer: Annotated[
+        list[str] | None,
+        typer.Option(help="An old member that deals; repeated, t of them. Without: the first t."),
+    ] = None,
+    wait: WaitOption = 3600,
+    key_file: KeyFileOption = None,
+    passphrase_file: PassphraseFileOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Hand the committee's key on: new shares, for the same members or others; the public key stays.
+
+    Everybody who deals or receives stops run and runs this at the same time. It serves the committee
+    meanwhile, and deletes the old share when the new ones count. Interrupted, the same command goes on.
+
+    Example: anofel aggregator refresh aggregator --name lung-1-spring --committee 5c0f…
+    --key-file aggregator.key
+    """
+    from anofel.roles.key_handover import HandoverPlan, KeyHandover, follow_plan
+
+    members, dealers = ([_subject(text).hex() for text in texts or []] for texts in (member, dealer))
+    plan = HandoverPlan(name=name, committee=committee, members=members, threshold=threshold, dealers=dealers)
+    with at_work(directory, ROLE, key_file, passphrase_file) as (found, board):
+        board.sync()
+        run_ = follow_plan(found.path, board.state, plan)
+        handover = KeyHandover(found, board, run_, note)
+        handover.run(seconds=wait)
+        content = {
+            "committee": committee,
+            "members": len(run_.members),
+            "threshold": run_.threshold,
+            "member": handover.member,
+        }
+        show("Committee", content, as_json=as_json)
 
 
 @app.command()
@@ -124,7 +147,7 @@ def run(
     """
     from anofel.roles.aggregator import Aggregator
 
-    with until_stopped(), opened(directory, ROLE, key_file, passphrase_file) as (found, board):
+    with at_work(directory, ROLE, key_file, passphrase_file, daemon=True) as (found, board):
         Aggregator(found, board, note).run()
 
 
@@ -135,6 +158,45 @@ def status(directory: Directory, as_json: JsonOption = False) -> None:
     Example: anofel aggregator status aggregator
     """
     show_status(directory, ROLE, as_json=as_json)
+
+
+def _exchange_files(
+    directory: Path,
+    run_: "Run",
+    folder: Path,
+    genesis: Path | None,
+    key_file: Path | None,
+    passphrase_file: Path | None,
+    *,
+    as_json: bool,
+) -> None:
+    """Go on with key generation as far as the files in a folder reach."""
+    from anofel.board.store import GENESIS, read_genesis
+    from anofel.roles.directory import BOARD, RoleDirectory, unlock_with
+    from anofel.roles.key_files import FileCeremony
+
+    with RoleDirectory.open(directory, unlock_with(key_file, passphrase_file), role=ROLE) as found:
+        source = genesis or found.path / BOARD / GENESIS
+        if genesis is None and not source.exists():
+            raise typer.BadParameter("The board was never asked; give its file.", param_hint="--genesis")
+        ceremony = FileCeremony(found, read_genesis(source), run_, folder)
+        standing = ceremony.step()
+    if standing.key_id is None:
+        missing = ", ".join(
+            f"member {number} ({run_.members[number - 1].hex()[:16]}…)" for number in standing.missing
+        )
+        note(f"Round {standing.round}: no file of {missing} yet. Give ours to the others.")
+    else:
+        note("Every round is complete. Post it by the same command without --files.")
+    content = {
+        "committee": standing.key_id.hex() if standing.key_id else None,
+        "member": ceremony.member,
+        "round": standing.round,
+        "missing": [
+            {"member": number, "subject": run_.members[number - 1].hex()} for number in standing.missing
+        ],
+    }
+    show("Key generation by files", content, as_json=as_json)
 
 
 def _subject(text: str) -> bytes:

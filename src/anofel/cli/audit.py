@@ -1,5 +1,6 @@
 """``anofel audit``: re-derive a board from its genesis."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -16,6 +17,7 @@ def audit(
     ] = None,
     genesis: Annotated[str | None, typer.Option(help="The hash of the genesis that is expected.")] = None,
     proxy: Annotated[str | None, typer.Option(help="A SOCKS proxy, socks5h://HOST:PORT.")] = None,
+    ca_file: Annotated[Path | None, typer.Option(help="For https: the roots to trust, in PEM.")] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Check everything that a board ever published, alone and without trusting anyone.
@@ -29,7 +31,10 @@ def audit(
     from anofel.audit.sources import open_source
 
     try:
-        with open_source(where, proxy=proxy) as source, progress_bar("Auditing blocks") as progress:
+        with (
+            open_source(where, proxy=proxy, ca_file=ca_file) as source,
+            progress_bar("Auditing blocks") as progress,
+        ):
             if genesis is not None and source.genesis.hash.hex() != genesis:
                 raise AuditFailed("The board has another genesis than expected.", height=0, rule="genesis")
             auditor = Auditor(

@@ -72,7 +72,11 @@ def show(report: AuditReport) -> None:
             "sum shares",
             "sum",
         ]
-        print_table("Iterations", columns, [_row(record) for record in report.iterations])
+        rows = [_row(record) for record in report.iterations]
+        if any(record.reported for record in report.iterations):
+            columns.append("reported by clients")
+            rows = [[*row, _reported(r)] for row, r in zip(rows, report.iterations, strict=True)]
+        print_table("Iterations", columns, rows)
     for text in report.notes:
         print_text(f"Note: {text}")
 
@@ -99,6 +103,11 @@ def _row(record: IterationRecord) -> list[str]:
         _members(record.sum_shares_by),
         checked,
     ]
+
+
+def _reported(record: IterationRecord) -> str:
+    told = record.reported or {}
+    return ", ".join(f"{name} {value:.3f}" for name, value in told.items()) or "–"
 
 
 def _members(numbers: list[int]) -> str:

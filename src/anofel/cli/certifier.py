@@ -18,10 +18,9 @@ from anofel.cli.role_options import (
     PassphraseFileOption,
     ProxyOption,
     WaitOption,
+    at_work,
     genesis_hash,
-    opened,
     show,
-    until_stopped,
 )
 
 app = typer.Typer(
@@ -95,13 +94,11 @@ def enroll(
     """
     from anofel.roles.certifier import Certifier
 
-    with until_stopped(), opened(directory, ROLE, key_file, passphrase_file) as (found, board):
+    with at_work(directory, ROLE, key_file, passphrase_file) as (found, board):
         certifier = Certifier(found)
         height = certifier.enroll(board, seconds=wait, on_wait=note)
         shown = {"key": certifier.key.to_bytes().hex(), "height": height}
         show("The board lists the key", shown, as_json=as_json)
-        return
-    raise typer.Exit(1)
 
 
 @app.command()
@@ -121,13 +118,11 @@ def revoke(
 
     if not confirm:
         raise typer.BadParameter("A revoked key is never listed again; say so.", param_hint="--confirm")
-    with until_stopped(), opened(directory, ROLE, key_file, passphrase_file) as (found, board):
+    with at_work(directory, ROLE, key_file, passphrase_file) as (found, board):
         certifier = Certifier(found)
         height = certifier.revoke(board, seconds=wait, on_wait=note)
         shown = {"key": certifier.key.to_bytes().hex(), "height": height}
         show("The key is revoked", shown, as_json=as_json)
-        return
-    raise typer.Exit(1)
 
 
 @app.command()

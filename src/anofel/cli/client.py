@@ -16,6 +16,7 @@ from anofel.cli.role_options import (
     PassphraseFileOption,
     ProxyOption,
     WaitOption,
+    at_work,
     genesis_hash,
     opened,
     show,
@@ -38,7 +39,7 @@ def init(
     genesis: GenesisOption,
     data: Annotated[Path, typer.Option(help="Your rows: .csv, .parquet or .npz.", show_default=False)],
     schema: Annotated[
-        Path, typer.Option(help="A file with the [schema], such as the task file.", show_default=False)
+        Path, typer.Option(help="A file with a schema table, such as the task file.", show_default=False)
     ],
     keys: Annotated[Path, typer.Option(help="A directory of proof keys.", show_default=False)],
     max_epsilon: Annotated[
@@ -187,14 +188,12 @@ def register(
     """
     from anofel.roles.client import Client
 
-    with until_stopped(), opened(directory, ROLE, key_file, passphrase_file) as (found, board):
+    with at_work(directory, ROLE, key_file, passphrase_file) as (found, board):
         client = Client(found, board, note)
         size = client.register(seconds=wait)
         found.keep_status(client.status())
         shown = {"epoch": board.state.epoch, "anonymity_set": size}
         show("Registered", shown, as_json=as_json)
-        return
-    raise typer.Exit(1)
 
 
 @app.command()
@@ -212,7 +211,7 @@ def train(
     """
     from anofel.roles.client import Client
 
-    with until_stopped(), opened(directory, ROLE, key_file, passphrase_file) as (found, board):
+    with at_work(directory, ROLE, key_file, passphrase_file) as (found, board):
         client = Client(found, board, note, cover=cover, once=True)
         client.run(seconds=wait)
         turn = client.turn
@@ -225,9 +224,8 @@ def train(
             "reason": turn.reason,
         }
         show("Iteration", shown, as_json=as_json)
-        if turn.accepted:
-            return
-    raise typer.Exit(1)
+        if not turn.accepted:
+            raise typer.Exit(1)
 
 
 @app.command()

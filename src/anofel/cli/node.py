@@ -7,6 +7,16 @@ import typer
 
 from anofel.cli.output import JsonOption, note, print_json, print_table, warn_insecure, warn_test_authority
 from anofel.cli.progress import progress_bar
+from anofel.cli.role_options import (
+    BoardOption,
+    CaFileOption,
+    CertificateOption,
+    GenesisOption,
+    KeyOption,
+    ProxyOption,
+    WaitOption,
+    genesis_hash,
+)
 
 if TYPE_CHECKING:
     from anofel.messages import Class
@@ -221,6 +231,55 @@ def status(
     is_url = board.startswith(("http://", "https://"))
     found = status_of_url(board, ca_file) if is_url else status_of_directory(Path(board))
     _show(board, found, as_json=as_json)
+
+
+@app.command()
+def revoke(
+    certifier: Annotated[
+        str, typer.Argument(help="The certifier's key, 64 hexadecimal digits.", show_default=False)
+    ],
+    board: BoardOption,
+    genesis: GenesisOption,
+    certificate: CertificateOption,
+    key: KeyOption,
+    new_epoch: Annotated[
+        bool, typer.Option("--new-epoch", help="Begin a new epoch: every client registers again.")
+    ] = False,
+    confirm: Annotated[bool, typer.Option("--confirm", help="Do it; it cannot be undone.")] = False,
+    proxy: ProxyOption = "",
+    ca_file: CaFileOption = None,
+    wait: WaitOption = 600,
+    as_json: JsonOption = False,
+) -> None:
+    """Take a certifier's key back as an operator, and begin a new epoch if you say so.
+
+    Example: anofel node revoke 9e1f… --new-epoch --confirm --board https://board.example
+    --genesis genesis.bin --certificate operator.pem --key operator-key.pem
+    """
+    from tempfile import TemporaryDirectory
+
+    from anofel.board.light_client import LightClient
+    from anofel.certificates import RoleKey
+    from anofel.primitives import CertifierKey
+    from anofel.roles.operator import revoke_certifier
+    from anofel.transport import Transport
+
+    if not confirm:
+        raise typer.BadParameter("A revoked key is never listed again; say so.", param_hint="--confirm")
+    try:
+        revoked = CertifierKey.from_bytes(bytes.fromhex(certifier))
+    except ValueError:
+        raise typer.BadParameter("This is no certifier's key, which has 64 hexadecimal digits.") from None
+    role = RoleKey.from_files(certificate, key)
+    with TemporaryDirectory(prefix="anofel-") as view:
+        transport = Transport(board, proxy or None, ca_file)
+        client = LightClient(Path(view), transport, genesis_hash=genesis_hash(genesis))
+        try:
+            height = revoke_certifier(client, role, revoked, new_epoch=new_epoch, seconds=wait, on_wait=note)
+            shown = {"certifier": certifier, "height": height, "epoch": client.state.epoch}
+        finally:
+            client.close()
+    _show("The key is revoked", shown, as_json=as_json)
 
 
 def _show(title: str, content: dict[str, Any], *, as_json: bool) -> None:

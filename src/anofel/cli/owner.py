@@ -7,62 +7,20 @@ import typer
 
 from anofel.cli.output import JsonOption, note
 from anofel.cli.role_options import (
-    BoardOption,
-    CaFileOption,
-    CertificateOption,
     Directory,
-    GenesisOption,
     KeyFileOption,
-    KeyOption,
-    NewDirectory,
     PassphraseFileOption,
-    ProxyOption,
     WaitOption,
-    init_certified,
-    opened,
+    add_init,
+    at_work,
     show,
     show_status,
-    until_stopped,
 )
 
 app = typer.Typer(no_args_is_help=True, help="The owner of a task: announce it, train it, end it.")
 
 ROLE = "owner"
-
-
-@app.command()
-def init(
-    directory: NewDirectory,
-    board: BoardOption,
-    genesis: GenesisOption,
-    certificate: CertificateOption,
-    key: KeyOption,
-    proxy: ProxyOption = "",
-    ca_file: CaFileOption = None,
-    key_file: KeyFileOption = None,
-    passphrase_file: PassphraseFileOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Make an owner's directory, for one task.
-
-    Example: anofel owner init owner --board https://board.example --genesis genesis.bin
-    --certificate certificate.pem --key key.pem --key-file owner.key
-    """
-    from anofel.certificates import Purpose
-
-    init_certified(
-        directory,
-        Purpose.OWNER,
-        board=board,
-        genesis=genesis,
-        certificate=certificate,
-        key=key,
-        proxy=proxy,
-        ca_file=ca_file,
-        key_file=key_file,
-        passphrase_file=passphrase_file,
-        as_json=as_json,
-    )
+add_init(app, ROLE, "Make an owner's directory, for one task.")
 
 
 @app.command()
@@ -78,6 +36,13 @@ def announce(
             "--early-end", help="Let the owners of the bundle, all together, end an iteration early."
         ),
     ] = False,
+    rule: Annotated[
+        str,
+        typer.Option(
+            help="For tasks with the rule 'owner': your function that makes each model, "
+            "module:function; kept in role.toml."
+        ),
+    ] = "",
     wait: WaitOption = 600,
     key_file: KeyFileOption = None,
     passphrase_file: PassphraseFileOption = None,
@@ -91,14 +56,12 @@ def announce(
     from anofel.task import Task
 
     loaded = Task.load(task)
-    with until_stopped(), opened(directory, ROLE, key_file, passphrase_file) as (found, board):
+    with at_work(directory, ROLE, key_file, passphrase_file) as (found, board):
         owner = Owner(found, board, note)
         board.sync()
-        task_id = owner.announce(loaded, _key_id(committee), early_end=early_end)
+        task_id = owner.announce(loaded, _key_id(committee), early_end=early_end, rule=rule)
         board.wait_for(lambda state: task_id in state.tasks, "the announcement", seconds=wait)
         show("Task", {"task": task_id.hex(), "name": loaded.name, "committee": committee}, as_json=as_json)
-        return
-    raise typer.Exit(1)
 
 
 @app.command()
@@ -122,7 +85,7 @@ def run(
     from anofel.roles.owner import Owner
     from anofel.studies.load import load_file
 
-    with until_stopped(), opened(directory, ROLE, key_file, passphrase_file) as (found, board):
+    with at_work(directory, ROLE, key_file, passphrase_file, daemon=True) as (found, board):
         owner = Owner(found, board, note, end_after=end_after)
         if validation is not None:
             owner.evaluate = evaluate_on(owner.task, load_file(validation, owner.task.schema))
@@ -144,13 +107,11 @@ def close(
     """
     from anofel.roles.owner import Owner
 
-    with until_stopped(), opened(directory, ROLE, key_file, passphrase_file) as (found, board):
+    with at_work(directory, ROLE, key_file, passphrase_file) as (found, board):
         owner = Owner(found, board, note)
         owner.close()
         owner.run(seconds=wait)
         show("Task", owner.status(), as_json=as_json)
-        return
-    raise typer.Exit(1)
 
 
 @app.command()

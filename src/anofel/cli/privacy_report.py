@@ -17,6 +17,8 @@ def _lines(report: dict[str, Any]) -> Iterator[str]:
     )
     yield from _paper(report["paper"]) if "paper" in report else _proven(report)
     yield from _noise(report)
+    if report["metrics"]:
+        yield from _metrics(report["metrics"])
     yield from _counts(report)
     if "to_reach" in report:
         yield from _to_reach(report["to_reach"])
@@ -47,6 +49,12 @@ def _paper(paper: dict[str, Any]) -> Iterator[str]:
         f"  γ = {paper['gamma_as_printed']:.4f} as printed, {paper['gamma_corrected']:.4f} "
         f"with the sign corrected (both {paper['status']})"
     )
+
+
+def _metrics(metrics: dict[str, Any]) -> Iterator[str]:
+    yield f"Metric slots ({', '.join(metrics['names'])}), part of the same sum and of the same ε:"
+    yield f"  an update keeps a norm of {metrics['update_norm']:.4g}"
+    yield f"  a reported mean between 0 and 1 carries noise of σ = {metrics['noise']:.3g}"
 
 
 def _noise(report: dict[str, Any]) -> Iterator[str]:

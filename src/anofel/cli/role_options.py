@@ -3,16 +3,16 @@
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from anofel.cli.output import note, print_json, print_table
+from anofel.cli.output import JsonOption, note, print_json, print_table
 
 if TYPE_CHECKING:
     from anofel.board.light_client import LightClient
-    from anofel.certificates import Purpose
     from anofel.roles.directory import RoleDirectory
 
 _LOCK = "The key store"
@@ -67,24 +67,57 @@ def genesis_hash(text: str) -> bytes:
         return read_genesis(Path(text)).hash
 
 
-def init_certified(
+def add_init(app: typer.Typer, role: str, what: str) -> None:
+    """Give the commands of a role with a certificate their ``init``; ``what`` says what it makes."""
+
+    def init(
+        directory: NewDirectory,
+        board: BoardOption,
+        genesis: GenesisOption,
+        certificate: CertificateOption,
+        key: KeyOption,
+        proxy: ProxyOption = "",
+        ca_file: CaFileOption = None,
+        key_file: KeyFileOption = None,
+        passphrase_file: PassphraseFileOption = None,
+        as_json: JsonOption = False,
+    ) -> None:
+        place = Place(board, genesis, proxy, ca_file)
+        _init_certified(directory, role, place, certificate, key, key_file, passphrase_file, as_json=as_json)
+
+    init.__doc__ = f"""{what}
+
+    Example: anofel {role} init {role} --board https://board.example --genesis genesis.bin
+    --certificate certificate.pem --key key.pem --key-file {role}.key
+    """
+    app.command()(init)
+
+
+@dataclass(frozen=True)
+class Place:
+    """Which board a role is for, and how it is reached."""
+
+    board: str
+    genesis: str
+    proxy: str
+    ca_file: Path | None
+
+
+def _init_certified(
     directory: Path,
-    purpose: "Purpose",
-    *,
-    board: str,
-    genesis: str,
+    role: str,
+    place: Place,
     certificate: Path,
     key: Path,
-    proxy: str,
-    ca_file: Path | None,
     key_file: Path | None,
     passphrase_file: Path | None,
+    *,
     as_json: bool,
 ) -> None:
     """Make the directory of a role that has a certificate, and show who it is."""
     from cryptography import x509
 
-    from anofel.certificates import RoleKey, purposes_of
+    from anofel.certificates import Purpose, RoleKey, purposes_of
     from anofel.errors import InvalidKeyFile
     from anofel.files import FileExists
     from anofel.roles.directory import RoleDirectory, unlock_with
@@ -92,24 +125,21 @@ def init_certified(
 
     if directory.exists():
         raise FileExists(f"{directory} exists already; it is not overwritten.")
-    role = RoleKey.from_files(certificate, key)
-    if purposes_of(x509.load_der_x509_certificate(role.chain[0])) != [purpose]:
-        raise InvalidKeyFile(f"{certificate} is not a certificate for the role {purpose.value}.")
+    made = RoleKey.from_files(certificate, key)
+    if purposes_of(x509.load_der_x509_certificate(made.chain[0])) != [Purpose(role)]:
+        raise InvalidKeyFile(f"{certificate} is not a certificate for the role {role}.")
     RoleDirectory.create(
         directory,
         unlock_with(key_file, passphrase_file, new=True),
-        role=purpose.value,
-        board=board,
-        genesis_hash=genesis_hash(genesis),
-        proxy=proxy,
-        ca_file=ca_file,
-        secrets={ROLE_KEY: role.to_secret_bytes()},
+        role=role,
+        board=place.board,
+        genesis_hash=genesis_hash(place.genesis),
+        proxy=place.proxy,
+        ca_file=place.ca_file,
+        secrets={ROLE_KEY: made.to_secret_bytes()},
     )
-    show(
-        f"The {purpose.value} in {directory}",
-        {"directory": str(directory), "subject": role.subject.hex(), "board": board},
-        as_json=as_json,
-    )
+    shown = {"directory": str(directory), "subject": made.subject.hex(), "board": place.board}
+    show(f"The {role} in {directory}", shown, as_json=as_json)
 
 
 @contextmanager
@@ -150,6 +180,22 @@ def until_stopped() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+@contextmanager
+def at_work(
+    directory: Path, role: str, key_file: Path | None, passphrase_file: Path | None, *, daemon: bool = False
+) -> Iterator[tuple["RoleDirectory", "LightClient"]]:
+    """Open a role until its work is done, or until a signal comes.
+
+    A signal before the end means exit code 1, but for a daemon, which ends in no other way.
+    """
+    done = False
+    with until_stopped(), opened(directory, role, key_file, passphrase_file) as found:
+        yield found
+        done = True
+    if not done and not daemon:
+        raise typer.Exit(1)
 
 
 def show_status(directory: Path, role: str, *, as_json: bool) -> None:

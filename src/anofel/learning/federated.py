@@ -33,6 +33,10 @@ class FedSGD:
         """Make the first model."""
         return self.network.initial(self.seed)
 
+    def probabilities(self, parameters: Parameters, dataset: Dataset) -> NDArray[np.float64]:
+        """Give the probability of every class, one row per record."""
+        return self.network.probabilities(parameters, dataset.inputs())
+
     def train(self, parameters: Parameters, dataset: Dataset) -> LocalUpdate:
         """Compute one gradient over the whole dataset."""
         _require_rows(dataset)
@@ -69,6 +73,10 @@ class FedAvg:
     def initial(self) -> Parameters:
         """Make the first model."""
         return self.network.initial(self.seed)
+
+    def probabilities(self, parameters: Parameters, dataset: Dataset) -> NDArray[np.float64]:
+        """Give the probability of every class, one row per record."""
+        return self.network.probabilities(parameters, dataset.inputs())
 
     def train(self, parameters: Parameters, dataset: Dataset) -> LocalUpdate:
         """Train for the local epochs; batches are shuffled by the public seed and the epoch."""

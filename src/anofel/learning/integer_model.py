@@ -131,6 +131,10 @@ class IntegerModel:
             raise InvalidInput("The model file is not canonical: tensors must be sorted by name and unique.")
         return model
 
+    def own_part(self, total: Integers) -> Integers:
+        """Cut a sum to the entries of the model's parameters; metric slots stand after them."""
+        return total[: self.layout.size]
+
     def digest(self) -> bytes:
         """SHA-256 of the canonical file."""
         return hashlib.sha256(self.to_bytes()).digest()

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anofel.errors import InvalidInput
+from anofel.task import MetricsSpec
 
 
 def auc(scores: NDArray[np.float64], labels: NDArray[np.integer[Any]]) -> float:
@@ -23,3 +24,16 @@ def auc(scores: NDArray[np.float64], labels: NDArray[np.integer[Any]]) -> float:
 def accuracy(probabilities: NDArray[np.float64], labels: NDArray[np.integer[Any]]) -> float:
     """Share of rows whose likeliest class is the label."""
     return float((probabilities.argmax(axis=1) == labels).mean())
+
+
+def record_metrics(
+    probabilities: NDArray[np.float64], labels: NDArray[np.integer[Any]], spec: MetricsSpec
+) -> NDArray[np.float64]:
+    """Measure every record for the metric slots: one column per name, each value within 0 … 1."""
+    bound = float(spec.loss_bound)
+    chosen = probabilities[np.arange(len(labels)), labels]
+    found = {
+        "accuracy": (probabilities.argmax(axis=1) == labels).astype(np.float64),
+        "loss": np.minimum(-np.log(np.maximum(chosen, np.finfo(float).tiny)), bound) / bound,
+    }
+    return np.column_stack([found[name] for name in spec.names])

@@ -11,6 +11,9 @@ implements these methods and nothing else::
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
+import numpy as np
+from numpy.typing import NDArray
+
 from anofel.learning.parameters import Parameters
 from anofel.studies.dataset import Dataset
 
@@ -22,6 +25,8 @@ class LocalUpdate:
     update: Parameters
     examples: int
     """How many examples it comes from; it never leaves the client, since means are unweighted."""
+    metrics: tuple[float, ...] = ()
+    """What the task's metric slots get: each of a client within 0 … 1, or a sum of such over its records."""
 
     def __repr__(self) -> str:
         return f"LocalUpdate(<redacted>, examples={self.examples})"
@@ -37,6 +42,15 @@ class Trainer(Protocol):
 
     def train(self, parameters: Parameters, dataset: Dataset) -> LocalUpdate:
         """Train on a dataset, starting from `parameters`; the update is added to the model."""
+        ...
+
+
+@runtime_checkable
+class Predictor(Protocol):
+    """A trainer whose models can be measured."""
+
+    def probabilities(self, parameters: Parameters, dataset: Dataset) -> NDArray[np.float64]:
+        """Give the probability of every class, one row per record."""
         ...
 
 

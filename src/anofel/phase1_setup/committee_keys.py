@@ -3,8 +3,9 @@
 The rounds are the scheme's (``anofel.committee.interface``); here they become postings and back.
 """
 
+from anofel.board.rules.committees import speakers
 from anofel.board.rules.common import scheme_name
-from anofel.board.state import KeyRun, State
+from anofel.board.state import KeyRun, KeyVote, State
 from anofel.committee import schemes
 from anofel.committee.context import CommitteeShape
 from anofel.committee.interface import (
@@ -63,9 +64,13 @@ def posted_round(run: KeyRun, number: int) -> dict[int, bytes]:
 
 def is_complete(state: State, run: KeyRun, number: int) -> bool:
     """Whether everybody who speaks in a round has posted."""
-    from anofel.board.rules.committees import speakers
-
     return run.done or len(run.posted.get(number, {})) == len(speakers(state, run.run, number))
+
+
+def established_by(run: KeyRun) -> KeyVote | None:
+    """Return what at least t members posted as the end of a run; None if there is no such thing."""
+    votes = list(run.votes.values())
+    return next((vote for vote in votes if votes.count(vote) >= run.run.threshold), None)
 
 
 def post_key(

@@ -107,7 +107,8 @@ def _contributions(
                 continue
             local = train_unit(trainer, parameters, dataset, plan)
             updates[side].append(encode(local, model.layout, plan).astype(np.float64))
-        model = rule.apply(model, np.asarray(updates[0][-1], dtype=np.int64), 1)
+        total = np.asarray(updates[0][-1], dtype=np.int64)
+        model = rule.apply(model, model.own_part(total), 1)
     return np.concatenate(updates[0]), np.concatenate(updates[1])
 
 

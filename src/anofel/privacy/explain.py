@@ -34,7 +34,8 @@ def explain(task: Task, target_epsilon: float | None = None) -> dict[str, Any]:
         "relation": plan.spec.relation,
         "delta": float(plan.spec.delta),
         "releases": plan.spec.max_releases,
-        "parameters": plan.dimension,
+        "parameters": task.model.parameters,
+        "metrics": _metrics(plan),
         "honest": plan.spec.honest,
         "min_clients": plan.spec.min_clients,
         "max_colluders": plan.spec.max_colluders,
@@ -93,8 +94,22 @@ def _noise(plan: Plan) -> dict[str, Any]:
 def _signal(plan: Plan) -> float:
     """Give the largest norm of the mean update: C, or C times the sampled records of a client."""
     if plan.spec.unit != "record":
-        return plan.clipping_norm
-    return plan.clipping_norm * plan.spec.records_per_client * float(plan.spec.sampling_rate)
+        return plan.update_norm
+    return plan.update_norm * plan.spec.records_per_client * float(plan.spec.sampling_rate)
+
+
+def _metrics(plan: Plan) -> dict[str, Any] | None:
+    """Say what the metric slots cost the update, and how noisy a mean of 0 … 1 is."""
+    if plan.metrics is None:
+        return None
+    clients = plan.spec.expected_clients
+    units = clients * (plan.spec.records_per_client if plan.spec.unit == "record" else 1)
+    step = plan.metric_weight * plan.scale
+    return {
+        "names": list(plan.metrics.names),
+        "update_norm": plan.update_norm,
+        "noise": math.sqrt(plan.total_variance(clients)) / step / units,
+    }
 
 
 def _slots(plan: Plan) -> dict[str, Any]:

@@ -141,9 +141,10 @@ class Ledger:
         return total
 
     def refund(self, *, dataset: str, task: str, iteration: int) -> None:
-        """Take back a charge whose sum was never and can never be released (TooFew or Failed on the board).
+        """Take back a charge for what was never and can never be released; the update is never drawn again.
 
-        Security: call it only once the board shows that fewer than t sum shares were posted in time.
+        Security: call it only once the board shows that fewer than t sum shares were posted in time (TooFew
+        or Failed), or when the iteration is over and nothing of the update ever left the machine.
         """
         with self._database.connect() as connection:
             changed = connection.execute(

@@ -43,5 +43,5 @@ def iterate(
                 total += encode(local, model.layout, plan)
             else:
                 total += protect(local, model.layout, plan, position if task.privacy.adaptive else None)
-        model = rule.apply(model, total, len(clients))
+        model = rule.apply(model, model.own_part(total), len(clients))
         yield model, total

@@ -14,7 +14,7 @@ from anofel.privacy.accounting import epsilon
 from anofel.privacy.clipping import rounded_norm_squared
 from anofel.privacy.events import Event, Release, Sensitivity
 from anofel.privacy.mechanisms import MIN_LOCAL_SIGMA, Mechanism, mechanism_named
-from anofel.task import RELATIONS, PrivacySpec, Task
+from anofel.task import RELATIONS, MetricsSpec, PrivacySpec, Task
 
 TAIL = 10
 """Slots leave room for ten standard deviations of noise: 2·exp(−50) < 1e-21 per coordinate and sum."""
@@ -24,16 +24,19 @@ _MAX_NORM_BITS = 62
 
 @dataclass(frozen=True)
 class Plan:
-    """The privacy of a task with `dimension` parameters at scale 2^scale_bits."""
+    """The privacy of a task whose vectors have `dimension` entries at scale 2^scale_bits."""
 
     spec: PrivacySpec
     dimension: int
+    """Parameters and metric slots."""
     scale_bits: int
+    metrics: MetricsSpec | None = None
+    metric_slots: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, task: Task) -> "Plan":
         """Make the plan of a task; refuses one whose noise would be too coarse or too large for integers."""
-        plan = cls(task.privacy, task.model.parameters, task.model.scale_bits)
+        plan = cls(task.privacy, task.length, task.model.scale_bits, task.metrics, task.metric_slots)
         mechanism_named(task.privacy.mechanism)
         if (plan.radius + math.sqrt(plan.dimension)) ** 2 >= 2.0**_MAX_NORM_BITS:
             raise InvalidInput(
@@ -53,8 +56,22 @@ class Plan:
 
     @property
     def clipping_norm(self) -> float:
-        """C, of a client's update or of a record's gradient."""
+        """C, of what a client or a record contributes: update and metrics together."""
         return float(self.spec.clipping_norm)
+
+    @property
+    def update_norm(self) -> float:
+        """What of C is left for a client's update or a record's gradient: all, or √(1 − share²)·C."""
+        if self.metrics is None:
+            return self.clipping_norm
+        return self.clipping_norm * math.sqrt(1 - float(self.metrics.share) ** 2)
+
+    @property
+    def metric_weight(self) -> float:
+        """w: what a metric of 1 becomes; all slots together have norm share·C at most."""
+        if self.metrics is None:
+            return 0.0
+        return self.clipping_norm * float(self.metrics.share) / math.sqrt(len(self.metric_slots))
 
     @property
     def radius(self) -> float:

@@ -1,12 +1,15 @@
 """Step 4, second half — clip, round and add the client's share of the noise."""
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
 from anofel.errors import InvalidInput
+from anofel.learning.metrics import record_metrics
 from anofel.learning.parameters import Layout, Parameters
-from anofel.learning.trainer import LocalUpdate, RecordTrainer, Trainer
-from anofel.privacy.clipping import NormCheckFailed, clip, round_stochastically, round_within
+from anofel.learning.trainer import LocalUpdate, Predictor, RecordTrainer, Trainer
+from anofel.privacy.clipping import NormCheckFailed, Vector, clip, round_stochastically, round_within
 from anofel.privacy.plan import Plan
 from anofel.studies.dataset import Dataset
 
@@ -17,7 +20,22 @@ _FLOAT_SLACK = 1e-9
 
 
 def train_unit(trainer: Trainer, parameters: Parameters, dataset: Dataset, plan: Plan) -> LocalUpdate:
-    """Train as the unit of protection demands: records are clipped one by one, clients as a whole."""
+    """Train as the unit of protection demands: records are clipped one by one, clients as a whole.
+
+    Where the task has metric slots, the posted model is measured on the same rows.
+    """
+    local = _train(trainer, parameters, dataset, plan)
+    if plan.metrics is None:
+        return local
+    if not isinstance(trainer, Predictor):
+        raise InvalidInput("The task has metric slots; its trainer has to give probabilities.")
+    measured = record_metrics(trainer.probabilities(parameters, dataset), dataset.labels, plan.metrics)
+    if plan.spec.unit == "record":
+        return replace(local, metrics=(*measured.sum(axis=0).tolist(), float(len(dataset))))
+    return replace(local, metrics=tuple(measured.mean(axis=0).tolist()))
+
+
+def _train(trainer: Trainer, parameters: Parameters, dataset: Dataset, plan: Plan) -> LocalUpdate:
     if plan.spec.unit != "record":
         return trainer.train(parameters, dataset)
     if not isinstance(trainer, RecordTrainer):
@@ -27,21 +45,36 @@ def train_unit(trainer: Trainer, parameters: Parameters, dataset: Dataset, plan:
             f"The dataset has {len(dataset)} records, "
             f"but the task allows {plan.spec.records_per_client} per client."
         )
-    return trainer.train_records(parameters, dataset, plan.clipping_norm, float(plan.spec.sampling_rate))
+    return trainer.train_records(parameters, dataset, plan.update_norm, float(plan.spec.sampling_rate))
 
 
 def encode(local: LocalUpdate, layout: Layout, plan: Plan) -> Integers:
-    """Clip, scale and round an update to integers whose norm was checked; no noise yet."""
-    vector = layout.flatten(local.update)
-    if vector.size != plan.dimension:
-        raise InvalidInput(f"The task has {plan.dimension} parameters, the update {vector.size}.")
+    """Clip, scale and round an update and its metrics to integers whose norm was checked; no noise yet."""
+    update = layout.flatten(local.update)
+    if update.size + len(plan.metric_slots) != plan.dimension:
+        expected = plan.dimension - len(plan.metric_slots)
+        raise InvalidInput(f"The task has {expected} parameters, the update {update.size}.")
+    metrics = _weighted_metrics(local, plan)
     if plan.spec.unit == "record":
-        bound = local.examples * plan.clipping_norm
-        if not np.linalg.norm(vector) <= bound * (1 + _FLOAT_SLACK) + np.finfo(float).tiny:
+        bound = local.examples * plan.update_norm
+        if not np.linalg.norm(update) <= bound * (1 + _FLOAT_SLACK) + np.finfo(float).tiny:
             raise NormCheckFailed("The sum of clipped gradients exceeds its bound; it is not sent.")
         # No repetition here: whether to repeat would depend on the data, and the shared coins would be lost.
-        return round_stochastically(np.ldexp(vector, plan.scale_bits))
-    return round_within(np.ldexp(clip(vector, plan.clipping_norm), plan.scale_bits), plan.norm_squared)
+        return round_stochastically(np.ldexp(np.concatenate([update, metrics]), plan.scale_bits))
+    # The parts have norm √(1 − share²)·C and share·C at most; clipping both to C covers float errors.
+    whole = clip(np.concatenate([clip(update, plan.update_norm), metrics]), plan.clipping_norm)
+    return round_within(np.ldexp(whole, plan.scale_bits), plan.norm_squared)
+
+
+def _weighted_metrics(local: LocalUpdate, plan: Plan) -> Vector:
+    """Scale the metrics so that one unit's have norm share·C at most, which is checked."""
+    metrics = np.array(local.metrics, dtype=np.float64)
+    if metrics.size != len(plan.metric_slots):
+        raise InvalidInput(f"The task has {len(plan.metric_slots)} metric slots, the update {metrics.size}.")
+    most = local.examples if plan.spec.unit == "record" else 1
+    if not np.all((metrics >= 0) & (metrics <= most * (1 + _FLOAT_SLACK))):
+        raise NormCheckFailed("A metric is not within its bounds; nothing is sent.")
+    return metrics * plan.metric_weight
 
 
 def draw_noise(plan: Plan, position: int | None = None) -> Integers:

@@ -22,7 +22,8 @@ from anofel.messages import Aggregate, CountShare, SumShare
 from anofel.phase3_access.homomorphic_sum import CollectedSum, Collector, post_aggregate
 from anofel.phase3_access.partial_decryption import post_sum_share, share_of_count, share_of_sum
 from anofel.roles.directory import RoleDirectory
-from anofel.roles.key_ceremony import share_name
+from anofel.roles.key_secrets import forget_stale, share_name
+from anofel.roles.outbox_pruning import forget_old
 from anofel.roles.role import CertifiedRole, Say
 
 
@@ -72,6 +73,8 @@ class Aggregator(CertifiedRole):
 
     def step(self) -> str:
         """Do what is due in every iteration of every committee of ours."""
+        self._forget_old_shares()
+        forget_old(self.directory.outbox, self.state, self.directory.secrets)
         duties = list(self._duties())
         kept = {self._key(duty) for duty in duties}
         self._work = {key: work for key, work in self._work.items() if key in kept}
@@ -141,6 +144,12 @@ class Aggregator(CertifiedRole):
                 self._send_count_share(duty)
             if position.progress is Progress.COUNTED and duty.member not in summed:
                 self._send_sum_share(duty)
+
+    def _forget_old_shares(self) -> None:
+        """Delete shares that a handover made worthless: t of them, kept, would still decrypt."""
+        if forgotten := forget_stale(self.state, self.directory.secrets, self.identity.subject):
+            self._shares.clear()
+            self.say(f"Deleted {len(forgotten)} old secrets of committees that handed their key on.")
 
     # Steps 6 and 7
 

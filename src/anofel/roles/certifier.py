@@ -5,7 +5,8 @@ What it checks before it signs, numbered as in ``docs/certifier.md``:
 1. The request is a canonical document.
 2. The dataset type is the one that the nonce was drawn for.
 3. The ownership proof is valid for this certifier, this nonce and this d.
-4. A nonce is good for one request.
+4. A nonce is good for one request, which comes within 30 days; so is the token of an invitation good for
+   30 days.
 5. A dataset digest d is certified for one master key.
 6. A subject has one master key.
 7. to 10. The data fits the certifier's policy (``certifier_policy``).
@@ -133,7 +134,7 @@ class CertifierDesk:
 
     def answer_invitation(self, invitation: InvitationDocument) -> NonceDocument:
         """Draw a nonce for whoever shows a token. Raises ``CertificationRefused``."""
-        drawn = self.log.invited(hashlib.sha256(invitation.token).digest())
+        drawn = self.log.invited(hashlib.sha256(invitation.token).digest(), time=int(time.time()))
         return self.draw_nonce(drawn.subject, drawn.dt)
 
     def status(self) -> dict[str, Any]:
@@ -221,7 +222,7 @@ class Certifier:
         """
         request, log = document.request(), self.desk.log  # (1)
         name = hashlib.sha256(document.to_bytes()).digest()
-        drawn = log.drawn_for(document.nonce, name)  # (4)
+        drawn = log.drawn_for(document.nonce, name, time=int(time.time()))  # (4)
         if drawn.dt != document.dt:  # (2)
             raise CertificationRefused(
                 "dataset-type", f"The nonce was drawn for dataset type {drawn.dt}, not {document.dt}."

@@ -3,7 +3,8 @@
 One SQLite file that only its owner can read. What is signed is written and synced before it leaves.
 Rules, numbered as in ``docs/certifier.md``:
 
-4. A nonce is good for one request.
+4. A nonce is good for one request, which comes within 30 days; so is the token of an invitation good for
+   30 days.
 5. A dataset digest d is certified for one master key.
 6. A subject has one master key.
 """
@@ -11,6 +12,7 @@ Rules, numbered as in ``docs/certifier.md``:
 import sqlite3
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from anofel.errors import AnofelError
 from anofel.private_database import PrivateDatabase
@@ -29,6 +31,10 @@ CREATE TABLE IF NOT EXISTS invitation (
 ) STRICT;
 PRAGMA user_version = 1;
 """
+
+
+EXPIRY_SECONDS: Final = 30 * 86_400
+"""How long a nonce waits for its request, and how long a token may ask: long enough for files by mail."""
 
 
 class CertificationRefused(AnofelError):
@@ -76,23 +82,28 @@ class CertifierLog:
     # Nonces
 
     def add_nonce(self, nonce: bytes, drawn: Drawn, *, time: int) -> None:
-        """Remember a nonce."""
-        with self._database.connect() as connection:
+        """Remember a nonce; those that expired unused long ago are forgotten."""
+        with self._database.transaction() as connection:
+            connection.execute(
+                "DELETE FROM nonce WHERE request IS NULL AND drawn_at < ?", (time - 2 * EXPIRY_SECONDS,)
+            )
             connection.execute(
                 "INSERT INTO nonce (nonce, subject, dt, drawn_at) VALUES (?, ?, ?, ?)",
                 (nonce, drawn.subject, drawn.dt, time),
             )
 
-    def drawn_for(self, nonce: bytes, request: bytes) -> Drawn:
-        """Say whose nonce it is; a nonce that another request used is refused (4)."""
+    def drawn_for(self, nonce: bytes, request: bytes, *, time: int) -> Drawn:
+        """Say whose nonce it is; one that another request used, or that is too old, is refused (4)."""
         with self._database.connect() as connection:
             row = connection.execute(
-                "SELECT subject, dt, request FROM nonce WHERE nonce = ?", (nonce,)
+                "SELECT subject, dt, request, drawn_at FROM nonce WHERE nonce = ?", (nonce,)
             ).fetchone()
         if row is None:
             raise CertificationRefused("nonce-unknown", "The request's nonce is not one of this certifier.")
         if row[2] is not None and row[2] != request:
             raise CertificationRefused("nonce-used", "The request's nonce was used for another request.")
+        if row[2] is None and time - row[3] > EXPIRY_SECONDS:
+            raise CertificationRefused("nonce-expired", "The request's nonce is too old; ask for a new one.")
         return Drawn(str(row[0]), int(row[1]))
 
     # Invitations
@@ -104,14 +115,16 @@ class CertifierLog:
                 "INSERT INTO invitation VALUES (?, ?, ?, ?)", (token_hash, drawn.subject, drawn.dt, time)
             )
 
-    def invited(self, token_hash: bytes) -> Drawn:
-        """Say to whom a token was given. Raises ``CertificationRefused``."""
+    def invited(self, token_hash: bytes, *, time: int) -> Drawn:
+        """Say to whom a token was given, if it is not too old (4). Raises ``CertificationRefused``."""
         with self._database.connect() as connection:
             row = connection.execute(
-                "SELECT subject, dt FROM invitation WHERE token_hash = ?", (token_hash,)
+                "SELECT subject, dt, invited_at FROM invitation WHERE token_hash = ?", (token_hash,)
             ).fetchone()
         if row is None:
             raise CertificationRefused("not-invited", "The token is not one of this certifier.")
+        if time - row[2] > EXPIRY_SECONDS:
+            raise CertificationRefused("invitation-expired", "The invitation is too old; ask for a new one.")
         return Drawn(str(row[0]), int(row[1]))
 
     # Certificates

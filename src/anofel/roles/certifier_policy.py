@@ -9,7 +9,6 @@ Rules, numbered as in ``docs/certifier.md``:
 10. The policy's own check, a Python function, does not refuse.
 """
 
-import pkgutil
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from anofel.entry_points import load_function
 from anofel.errors import AnofelError, InvalidInput
 from anofel.roles.certifier_log import CertificationRefused
 from anofel.sections import Section
@@ -141,14 +141,7 @@ def _duplicates(dataset: Dataset) -> int:
 
 
 def _own_check(name: str) -> Check:
-    try:
-        found = pkgutil.resolve_name(name)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise InvalidInput(
-            f"The policy's check '{name}' is not a function that can be imported: {error}."
-        ) from None
-    if not callable(found):
-        raise InvalidInput(f"The policy's check '{name}' is not a function.")
+    found = load_function(name, "The policy's check")
 
     def check(dataset: Dataset, subject: str) -> None:
         try:

@@ -8,6 +8,7 @@ been sent is sent again with the same bytes, or not at all.
 
 import secrets
 import time
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final
 
@@ -17,7 +18,7 @@ from anofel.board.state import Bundle, Phase, Progress, State
 from anofel.errors import AnofelError, PeerUnreachable
 from anofel.messages import Block, Posting
 from anofel.phase1_setup.client_registration import post_registration, register
-from anofel.phase2_training.submit_update import SealedSubmission, post_submission
+from anofel.phase2_training.submit_update import post_submission
 from anofel.primitives import Commitment, Epoch, MessageSecret
 from anofel.privacy.ledger import AlreadyCharged, Ledger
 from anofel.roles.certifier_policy import load_schema
@@ -184,6 +185,7 @@ class Client(Role):
             return f"a task ({error})"
         bundle = checked.bundle(state)
         if bundle is None or bundle.current is None or bundle.phase is not Phase.OPEN:
+            self._get_ready(checked)
             return "the next iteration"
         self._fetch_models(bundle)
         number = bundle.current.number
@@ -242,13 +244,11 @@ class Client(Role):
             return f"the end of iteration {turn.iteration}, which it skips ({turn.skipped})"
         if turn.accepted:
             return _end_of(turn)
-        name = _submission(turn)
-        if self.directory.outbox.find(name) is not None:
-            return self._post(turn, name, None)
-        draft = self.drafts.find(turn.bundle, turn.iteration)
-        if draft is None:
+        if self.directory.outbox.find(_submission(turn)) is not None:
+            return self._post(turn)
+        if not self.drafts.has(turn.bundle, turn.iteration):
             return self._make(turn, checked, bundle)
-        return self._post_in_time(turn, name, draft, bundle)
+        return self._post_in_time(turn, bundle)
 
     def _make(self, turn: Turn, checked: CheckedTask, bundle: Bundle) -> str:
         """Train, or make a cover post, and keep the result until its time comes."""
@@ -267,7 +267,7 @@ class Client(Role):
         self.drafts.keep(sealed)
         return _end_of(turn)
 
-    def _post_in_time(self, turn: Turn, name: str, draft: SealedSubmission, bundle: Bundle) -> str:
+    def _post_in_time(self, turn: Turn, bundle: Bundle) -> str:
         height = self.state.height
         if height > turn.post_at + 1:
             heights = window(self.state, bundle)
@@ -279,17 +279,23 @@ class Client(Role):
         if height < turn.post_at:
             return _end_of(turn)
         time.sleep(self.board.genesis.interval_ms / 1000 * secrets.randbelow(1000) / 1000)
-        return self._post(turn, name, draft)
+        return self._post(turn)
 
-    def _post(self, turn: Turn, name: str, draft: SealedSubmission | None) -> str:
-        sent = self.directory.outbox.send(self.board, name, lambda: self._sign(draft))
+    def _post(self, turn: Turn) -> str:
+        self.journal.begin_sending(turn)
+        sent = self.directory.outbox.send(self.board, _submission(turn), lambda: self._sign(turn))
         if sent.answer is not None and sent.answer.refused:
             return self._skip(turn, sent.answer.refused, sent.answer.detail)
         return _end_of(turn)
 
-    def _sign(self, draft: SealedSubmission | None) -> Posting:
-        """Store the payloads and sign; the outbox keeps the bytes before they are sent."""
-        assert draft is not None
+    def _sign(self, turn: Turn) -> Posting:
+        """Store the payloads and sign; the outbox keeps the bytes before they are sent.
+
+        Where receipts expired, this is done again with the same draft: the same ciphertexts, proof and
+        nullifier, with fresh receipts. Another update is never made.
+        """
+        draft = self.drafts.find(turn.bundle, turn.iteration)
+        assert draft is not None, "a draft is deleted when its iteration is over"
         blobs = [self.board.upload(payload) for payload in draft.payloads]
         return post_submission(draft, blobs, genesis=self.board.genesis.hash)
 
@@ -310,6 +316,12 @@ class Client(Role):
                 floors=self.settings.floors,
             )
         return self._workshop
+
+    def _get_ready(self, checked: CheckedTask) -> None:
+        """Load what the first turn needs while there is time, so that it is not late."""
+        if self._workshop is None and not self.cover:
+            with suppress(AnofelError):  # what is wrong is said when the turn comes
+                self.workshop.get_ready(checked)
 
     def _settle(self) -> None:
         """Note what the board decided about unfinished turns; what was never released is not charged."""
@@ -343,7 +355,13 @@ class Client(Role):
             self.ledger.refund(dataset=dataset, task=name, iteration=turn.iteration)
 
     def _finish(self, turn: Turn, outcome: str) -> None:
-        """The turn is over for good; what would link it to this client is deleted."""
+        """The turn is over for good; what would link it to this client is deleted.
+
+        A charge is taken back if nothing of the update ever left this machine: nobody can send it now.
+        """
+        stored = self.directory.outbox.find(_submission(turn))
+        if stored is None and not turn.cover and not self.journal.may_be_sent(turn):
+            self._refund(turn)
         self.drafts.drop(turn.bundle, turn.iteration)
         self.directory.outbox.forget(_submission(turn))
         self.journal.finish(turn, outcome)

@@ -73,6 +73,10 @@ class Drafts:
         self._secrets[_name(prepared.bundle, prepared.iteration)] = msgspec.msgpack.encode(draft)
         self._secrets.save()
 
+    def has(self, bundle: int, iteration: int) -> bool:
+        """Whether an iteration has a draft."""
+        return _name(bundle, iteration) in self._secrets
+
     def find(self, bundle: int, iteration: int) -> SealedSubmission | None:
         """Return the draft of an iteration."""
         name = _name(bundle, iteration)

@@ -18,6 +18,9 @@ CREATE TABLE IF NOT EXISTS turn (
 CREATE TABLE IF NOT EXISTS first_post (
     epoch INTEGER NOT NULL, bundle INTEGER NOT NULL, iteration INTEGER NOT NULL, PRIMARY KEY (epoch, bundle)
 ) STRICT;
+CREATE TABLE IF NOT EXISTS sending (
+    bundle INTEGER NOT NULL, iteration INTEGER NOT NULL, PRIMARY KEY (bundle, iteration)
+) STRICT;
 CREATE TABLE IF NOT EXISTS departure (left_at INTEGER NOT NULL) STRICT;
 PRAGMA user_version = 1;
 """
@@ -94,6 +97,19 @@ class Journal:
     def move(self, turn: Turn, post_at: int) -> None:
         """Post at another time: the drawn one passed while nobody was there."""
         self._update(turn, "post_at = ?", post_at)
+
+    def begin_sending(self, turn: Turn) -> None:
+        """From now on bytes of the submission may have left this machine."""
+        with self._database.connect() as connection:
+            connection.execute("INSERT OR IGNORE INTO sending VALUES (?, ?)", (turn.bundle, turn.iteration))
+
+    def may_be_sent(self, turn: Turn) -> bool:
+        """Whether bytes of the submission may have left this machine."""
+        with self._database.connect() as connection:
+            found = connection.execute(
+                "SELECT 1 FROM sending WHERE bundle = ? AND iteration = ?", (turn.bundle, turn.iteration)
+            ).fetchone()
+        return turn.accepted or found is not None
 
     def accept(self, turn: Turn) -> None:
         """The board shows the post."""

@@ -12,9 +12,10 @@ from typing import Final
 from anofel.board.light_client import LightClient
 from anofel.board.state import Bundle, Iteration, State
 from anofel.errors import AnofelError
-from anofel.learning.build import rule_of, trainer_of
+from anofel.learning.build import trainer_of
 from anofel.learning.certified import CertifiedDataset
 from anofel.learning.integer_model import IntegerModel
+from anofel.learning.parameters import Layout
 from anofel.phase1_setup.certification import Credential
 from anofel.phase2_training.local_training import LocalTraining
 from anofel.phase2_training.submit_update import (
@@ -74,6 +75,10 @@ class Workshop:
     ledger: Ledger
     floors: Floors
 
+    def get_ready(self, checked: CheckedTask) -> None:
+        """Load the accounting of ε before it is needed; it takes a second. Raises what the floors refuse."""
+        self.floors.check_task(checked.plan, self.floors.min_anonymity_set)
+
     def make(
         self, board: LightClient, bundle: Bundle, checked: CheckedTask | None, salt: Salt
     ) -> SealedSubmission:
@@ -128,10 +133,8 @@ def read_model(data: bytes, checked: CheckedTask) -> IntegerModel:
     """Read a task's model; refuses one of another shape or scale. Raises ``TaskRefused``."""
     model = IntegerModel.from_bytes(data)
     task = checked.task
-    if model.scale_bits != task.model.scale_bits or model.layout.size != checked.plan.dimension:
+    if model.scale_bits != task.model.scale_bits or model.layout.size != task.model.parameters:
         raise TaskRefused(f"The model of task '{task.name}' has another size or scale than its document.")
-    if task.rule.kind == "integer-mean":
-        first = rule_of(task).initial(trainer_of(task).initial(), task.model.scale_bits)
-        if model.layout != first.layout:
-            raise TaskRefused(f"The model of task '{task.name}' has other tensors than its document.")
+    if model.layout != Layout.of(trainer_of(task).initial()):
+        raise TaskRefused(f"The model of task '{task.name}' has other tensors than its document.")
     return model

@@ -156,6 +156,12 @@ class RoleDirectory:
         )
         return LightClient(self.path / BOARD, transport, genesis_hash=self.config.genesis_hash)
 
+    def keep_setting(self, name: str, value: Setting) -> None:
+        """Write a setting into ``role.toml``."""
+        settings = {**self.config.settings, name: value}
+        self.config = msgspec.structs.replace(self.config, settings=settings)
+        replace_file(self.path / CONFIG, self.config.to_toml())
+
     def keep_status(self, status: Mapping[str, Any]) -> None:
         """Keep what ``status`` shows; the last one wins."""
         replace_file(self.path / STATUS, (json.dumps(status, indent=2) + "\n").encode())

@@ -1,22 +1,26 @@
 """Postings on their way to the board: stored, then sent; after a crash the same bytes are sent again.
 
 A posting has a name, such as ``aggregate/<task>/<iteration>``. The first posting stored under a name
-is the only one that is ever sent under it.
+is the only one that is ever sent under it, with one exception: where a storage receipt in it expired
+before the board took it, no board will ever take it, and it is made again. By our own verified height,
+not by the node's word, so that a node cannot have two.
 """
 
 import contextlib
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
 from anofel.board.light_client import LightClient
+from anofel.board.rules.common import EXPIRED
 from anofel.errors import AnofelError, InvalidInput
 from anofel.files import FileExists, Secret, replace_file, write_new_file
-from anofel.messages import Posting
+from anofel.messages import Blob, Posting
+from anofel.messages.view import View
 from anofel.transport import RETRIED, Refused
 
 RESEND_BLOCKS: Final = 3
@@ -72,10 +76,15 @@ class Outbox:
     def send(self, board: LightClient, name: str, make: Callable[[], Posting]) -> Sent:
         """Send the posting of this name; ``make`` makes it if none is stored, and uploads what it names.
 
-        A refusal for good is an answer, kept with its code and never asked for again. What may pass
-        (no connection, a full block) is raised: ``PeerUnreachable``, ``Refused``; the posting stays stored.
+        The caller has looked at the verified state: the posting is not on the board. One whose receipts
+        expired is made again. A refusal for good is an answer, kept with its code and never asked for
+        again. What may pass (no connection, a full block) is raised: ``PeerUnreachable``, ``Refused``; the
+        posting stays stored.
         """
         sent = self.find(name)
+        if sent is not None and is_expired(sent.posting, board.state.height):
+            self.forget(name)
+            sent = None
         if sent is None:
             sent = self._store(name, make())
         if sent.is_refused or self._is_fresh(sent, board.state.height):
@@ -110,10 +119,15 @@ class Outbox:
         for suffix in (_ANSWER, _POSTING):
             self._path(name, suffix).unlink(missing_ok=True)
 
+    def names(self) -> list[str]:
+        """Return the names of everything stored."""
+        paths = sorted(self._directory.glob(f"*{_POSTING}"))
+        return [path.name.removesuffix(_POSTING).replace(".", "/") for path in paths]
+
     def __iter__(self) -> Iterator[Sent]:
         """Go through everything stored, by name."""
-        for path in sorted(self._directory.glob(f"*{_POSTING}")):
-            sent = self.find(path.name.removesuffix(_POSTING).replace(".", "/"))
+        for name in self.names():
+            sent = self.find(name)
             if sent is not None:
                 yield sent
 
@@ -152,5 +166,21 @@ class Outbox:
 
 
 def may_pass(error: Refused) -> bool:
-    """Whether a refusal says "not now" rather than "never"."""
-    return error.status in RETRIED or error.status >= 500
+    """Whether a refusal says "not now" rather than "never"; expired receipts are renewed."""
+    return error.status in RETRIED or error.status >= 500 or error.code == EXPIRED.code
+
+
+def is_expired(posting: Posting, height: int) -> bool:
+    """Whether a receipt in a posting expired before a verified block, so that no later one takes it."""
+    return any(receipt.expires < height for blob in _blobs_in(posting.body) for receipt in blob.receipts)
+
+
+def _blobs_in(value: object) -> Iterator[Blob]:
+    if isinstance(value, Blob):
+        yield value
+    elif isinstance(value, View):
+        for field in fields(value):
+            yield from _blobs_in(getattr(value, field.name))
+    elif isinstance(value, tuple):
+        for item in value:
+            yield from _blobs_in(item)

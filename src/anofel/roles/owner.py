@@ -2,7 +2,8 @@
 
 1. The announcement is posted once.
 2. Whenever the bundle waits: the model that opens the next iteration. After a sum it is what the
-   task's rule makes of it; after anything else the last one, unchanged, and the owner says so.
+   task's rule, or for the rule ``owner`` the owner's own function, makes of it; after anything else
+   the last one, unchanged, and the owner says so.
 3. After every release: ε so far.
 4. Every outcome is written to ``iterations.jsonl``, every model to ``models/``; where the owner has
    rows of its own to judge by, with the model's quality on them.
@@ -15,25 +16,29 @@ from typing import Any, Final
 
 from anofel.board.author import RoleHolder
 from anofel.board.light_client import LightClient
-from anofel.board.rules.tasks import check_task
+from anofel.board.rules.tasks import KNOWN, check_task
 from anofel.board.state import Bundle, Phase, Position, Progress, TaskState
 from anofel.certificates import Purpose
 from anofel.errors import InvalidInput
 from anofel.files import replace_file, write_new_file
-from anofel.learning.build import rule_of, trainer_of
+from anofel.learning.build import trainer_of
 from anofel.learning.evaluate import Measure
 from anofel.learning.integer_model import IntegerModel
+from anofel.learning.rules import UpdateRule, first_model, update_rule_of
 from anofel.messages import Block, Model
 from anofel.messages import Task as Announcement
 from anofel.phase2_training.announce_task import announce, end_iteration, end_task, ledger_entry, post_model
-from anofel.phase3_access.recover_model import next_model
+from anofel.phase3_access.recover_model import metrics_of_sum, next_model
 from anofel.roles.directory import RoleDirectory
 from anofel.roles.outbox import Outbox
+from anofel.roles.outbox_pruning import forget_old
 from anofel.roles.role import CertifiedRole, Say
 from anofel.task import Task
 
 TASK: Final = "task"
 """The name of the announcement; a directory serves one task."""
+RULE: Final = "rule"
+"""The setting that names the owner's own rule."""
 MODELS: Final = "models"
 ITERATIONS: Final = "iterations.jsonl"
 
@@ -76,18 +81,24 @@ class Owner(CertifiedRole):
 
     # The task
 
-    def announce(self, task: Task, key_id: bytes, *, early_end: bool = False) -> bytes:
+    def announce(self, task: Task, key_id: bytes, *, early_end: bool = False, rule: str = "") -> bytes:
         """Post the announcement, once; return the task's name.
 
-        Raises ``Rejected`` before anything is sent, and ``InvalidInput`` for a second task.
+        ``rule`` is the owner's own function, for tasks with the rule ``owner``. A refused announcement
+        does not count: the next one takes its place. Raises ``Rejected`` before anything is sent, and
+        ``InvalidInput`` for a second task.
         """
         body = announce(task, key_id=key_id, early_end=early_end)
         initial_model(task)  # refused here rather than when it is due
+        update_rule_of(task, rule)
         stored = announcement_in(self.directory.outbox)
+        if stored is not None and stored != body:
+            raise InvalidInput("This directory has another task; make a new one with anofel owner init.")
         if stored is None:
             check_task(self.state, body, RoleHolder(self.identity))
-        elif stored != body:
-            raise InvalidInput("This directory has another task; make a new one with anofel owner init.")
+            self.directory.outbox.forget(TASK)  # one that the board refused makes room
+        if rule != self.directory.config.settings.get(RULE, ""):
+            self.directory.keep_setting(RULE, rule)
         sent = self.send(TASK, lambda: body)
         if sent.answer is not None and sent.is_refused:
             raise InvalidInput(f"The board refused the task ({sent.answer.refused}): {sent.answer.detail}")
@@ -106,6 +117,11 @@ class Owner(CertifiedRole):
     def task(self) -> Task:
         """The task itself."""
         return Task.from_bytes(self.announcement.document)
+
+    @cached_property
+    def rule(self) -> UpdateRule:
+        """How a sum becomes the next model: the task's rule, or the function that ``role.toml`` names."""
+        return update_rule_of(self.task, str(self.directory.config.settings.get(RULE, "")))
 
     @property
     def task_id(self) -> bytes:
@@ -137,6 +153,7 @@ class Owner(CertifiedRole):
             self.send(TASK, lambda: announced)
             return "the announcement to be on the board"
         self._note_outcome()
+        forget_old(self.directory.outbox, self.state, self.directory.secrets)
         if self._owes_entry(task):
             entry = ledger_entry(self.task, task.task_id, task.releases)
             self.send(_ledger_name(task), lambda: entry)
@@ -179,9 +196,17 @@ class Owner(CertifiedRole):
         """Return the model that opens the next iteration."""
         if task.model is None:
             return initial_model(self.task)
-        if task.summed and task.next_model is not None:
-            return self._model(task.next_model)
-        return self._model(task.model)
+        if not task.summed:
+            return self._model(task.model)
+        made = task.next_model or self._own_model(task)
+        return self._model(made)
+
+    def _own_model(self, task: TaskState) -> bytes:
+        """Return the name of what our own rule made of the last sum; it was made and kept once."""
+        assert task.bundle is not None
+        number = self.state.bundles[task.bundle].iterations
+        entry = next(entry for entry in self.iterations if entry["iteration"] == number)
+        return bytes.fromhex(entry["model"])
 
     def _model(self, digest: bytes) -> IntegerModel:
         """Return a model of this task by its name: one we made, or one that is on the board."""
@@ -199,7 +224,7 @@ class Owner(CertifiedRole):
         assert task.model is not None
         position, before = bundle.current.positions[task.position], self._model(task.model)
         desk = self.board.chain.verifier.shares
-        made = next_model(self.state, bundle, position, desk, before, rule_of(self.task))
+        made = next_model(self.state, bundle, position, desk, before, self.rule)
         path = _model_path(self.directory.path, made.digest())
         path.parent.mkdir(exist_ok=True)
         if not path.exists():
@@ -234,17 +259,28 @@ class Owner(CertifiedRole):
             "releases": task.releases,
             "model": (model.digest() if model else task.model or b"").hex(),
             "metrics": self.evaluate(model) if model is not None and self.evaluate is not None else None,
+            "reported": self._reported(bundle, position),
             "culprits": _culprits(position),
         }
         self.iterations.append(entry)
         _write_iterations(self.directory.path, self.iterations)
         self._say_outcome(entry, position.progress)
 
+    def _reported(self, bundle: Bundle, position: Position) -> dict[str, float] | None:
+        """Return what clients said about the model that opened the iteration, where the task asks them."""
+        if position.progress is not Progress.SUMMED:
+            return None
+        desk = self.board.chain.verifier.shares
+        return metrics_of_sum(self.state, bundle, position, desk, self.task)
+
     def _say_outcome(self, entry: dict[str, Any], progress: Progress) -> None:
         start = f"Iteration {entry['iteration']}: "
         if progress is Progress.SUMMED:
             quality = ", ".join(f"{name} {value:.4f}" for name, value in (entry["metrics"] or {}).items())
             self.say(f"{start}a sum of {entry['count']} updates made a new model. {quality}".rstrip())
+            if entry["reported"]:
+                told = ", ".join(f"{name} {value:.4f}" for name, value in entry["reported"].items())
+                self.say(f"{start}clients report of the model that opened it: {told}.")
         elif progress in _STAYS:
             self.say(f"{start}{_STAYS[progress]}; the model stays.")
         for member in entry["culprits"]:
@@ -275,9 +311,9 @@ class Owner(CertifiedRole):
 
 
 def announcement_in(outbox: Outbox) -> Announcement | None:
-    """Return what an owner announced, if it did."""
+    """Return what an owner announced, if it did and the board did not refuse it."""
     sent = outbox.find(TASK)
-    if sent is None:
+    if sent is None or (sent.answer is not None and sent.answer.refused not in ("", KNOWN.code)):
         return None
     assert isinstance(sent.posting.body, Announcement)
     return sent.posting.body
@@ -285,7 +321,7 @@ def announcement_in(outbox: Outbox) -> Announcement | None:
 
 def initial_model(task: Task) -> IntegerModel:
     """Make the first model of a task. Raises ``InvalidInput`` for what needs a program of the owner's own."""
-    return rule_of(task).initial(trainer_of(task).initial(), task.model.scale_bits)
+    return first_model(task, trainer_of(task).initial())
 
 
 def read_iterations(path: Path) -> list[dict[str, Any]]:

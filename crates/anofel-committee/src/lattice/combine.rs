@@ -8,7 +8,7 @@ use super::contribution::{product, transform};
 use super::logarithm::small_logarithms;
 use super::share::VerifiedShare;
 use super::sum::EncryptedSum;
-use crate::group::{lagrange, weighted_sum};
+use crate::group::{lagrange, multiply_small, weighted_sum};
 use crate::ring::{CBD_WIDTH, DEGREE};
 use crate::Error;
 
@@ -47,16 +47,49 @@ fn open(total: &EncryptedSum, shares: &[&VerifiedShare]) -> Vec<RistrettoPoint> 
     let members: Vec<u16> = shares.iter().map(|share| share.member).collect();
     let weights: Vec<Scalar> =
         members.iter().map(|&member| -lagrange(&members, member, 0)).collect();
+    let small: Option<Vec<SmallWeight>> = weights.iter().map(SmallWeight::of).collect();
     total
         .wrapped
         .par_iter()
         .with_min_len(16)
         .enumerate()
         .map(|(j, wrapped)| {
-            let points: Vec<RistrettoPoint> = shares.iter().map(|share| share.points[j]).collect();
-            wrapped + weighted_sum(&weights, &points)
+            let points = shares.iter().map(|share| share.points[j]);
+            match &small {
+                Some(weights) => weights
+                    .iter()
+                    .zip(points)
+                    .fold(*wrapped, |sum, (weight, point)| sum + weight.times(&point)),
+                None => wrapped + weighted_sum(&weights, &points.collect::<Vec<_>>()),
+            }
         })
         .collect()
+}
+
+/// A weight that is a small integer, as those of neighbouring members are: a few additions instead
+/// of a multiplication. All values are public.
+struct SmallWeight {
+    negative: bool,
+    magnitude: u16,
+}
+
+impl SmallWeight {
+    fn of(weight: &Scalar) -> Option<Self> {
+        [(false, *weight), (true, -weight)].into_iter().find_map(|(negative, scalar)| {
+            let bytes = scalar.as_bytes();
+            let is_small = bytes[2..].iter().all(|&byte| byte == 0);
+            is_small.then(|| Self { negative, magnitude: u16::from_le_bytes([bytes[0], bytes[1]]) })
+        })
+    }
+
+    fn times(&self, point: &RistrettoPoint) -> RistrettoPoint {
+        let product = multiply_small(point, self.magnitude);
+        if self.negative {
+            -product
+        } else {
+            product
+        }
+    }
 }
 
 fn unmask(total: &EncryptedSum, seed: &[u8; 32], secret: &[i64]) -> Result<Vec<i64>, Error> {

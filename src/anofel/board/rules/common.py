@@ -5,6 +5,7 @@ from anofel.board.claims import Addressee, CommitteeRef
 from anofel.board.rule import require, rule
 from anofel.board.state import Bundle, Committee, Iteration, Position, State, TaskState
 from anofel.committee.context import AgreedSet, IterationContext, TaskLimits
+from anofel.committee.count import CIPHERTEXT_LENGTH
 from anofel.committee.schemes import NAMES
 from anofel.messages import Blob
 
@@ -136,8 +137,6 @@ def agreed_set(state: State, bundle: Bundle, task: TaskState) -> AgreedSet:
 
 def counted_bits(iteration: Iteration, position: int) -> tuple[tuple[bytes, bytes], ...]:
     """Return nullifier and encrypted bit of every post in the agreed set of a position."""
-    from anofel.committee.count import CIPHERTEXT_LENGTH
-
     agreed = iteration.positions[position].agreed
     assert agreed is not None
     excluded = {nullifier for nullifier, _ in agreed.excluded}

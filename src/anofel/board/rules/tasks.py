@@ -96,7 +96,7 @@ def _differences(document: TaskFile, body: Task) -> list[str]:
     kind = INTEGER_MEAN if rule_.kind == "integer-mean" else OWNER_RULE
     expected_rule = Rule(kind=kind, lr_num=rule_.lr_num, lr_den=rule_.lr_den, momentum=rule_.momentum)
     pairs = {
-        "length": (document.model.parameters, body.length),
+        "length": (document.length, body.length),
         "max_posts": (privacy.max_posts, body.max_posts),
         "min_clients": (privacy.min_clients, body.min_clients),
         "max_colluders": (privacy.max_colluders, body.max_colluders),
@@ -132,7 +132,7 @@ def check_model(state: State, body: Model, author: Author) -> Claim:
         return Claim((body.model,))
     document = TaskFile.from_bytes(task.task.document)
     momentum = task.task.rule.kind == INTEGER_MEAN and task.task.rule.momentum > 0
-    shape = ModelClaim(body.model.sha256, task.task.length, document.model.scale_bits, momentum)
+    shape = ModelClaim(body.model.sha256, document.model.parameters, document.model.scale_bits, momentum)
     return Claim((body.model,), shape)
 
 

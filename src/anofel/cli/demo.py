@@ -1,0 +1,94 @@
+"""``anofel demo``: the whole system on this machine."""
+
+import signal
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from anofel.cli.output import JsonOption, note, print_json, print_text
+
+if TYPE_CHECKING:
+    from anofel.demo.play import Demo
+
+
+def demo(
+    study: Annotated[
+        list[str] | None,
+        typer.Option(help="A study; may be repeated, one task each. [default: support2, nwtco]"),
+    ] = None,
+    clients: Annotated[int, typer.Option(help="Clients of each study.", min=4, max=64)] = 8,
+    iterations: Annotated[int, typer.Option(help="Sums of each study.", min=1, max=1000)] = 6,
+    scheme: Annotated[str, typer.Option(help="lattice or paillier.")] = "lattice",
+    committee: Annotated[int, typer.Option(help="Members of each committee.", min=1, max=16)] = 3,
+    threshold: Annotated[int, typer.Option(help="How many members open a sum.", min=1, max=16)] = 2,
+    directory: Annotated[
+        Path | None,
+        typer.Option("--dir", help="A new directory. [default: anofel-demo-… here]", show_default=False),
+    ] = None,
+    seed: Annotated[
+        int,
+        typer.Option(help="Seed of the public split of rows over clients; no secret comes from it.", min=0),
+    ] = 0,
+    as_json: JsonOption = False,
+) -> None:
+    """Run every role as its own process over HTTP: real studies, cheaters, a crash, an audit at the end.
+
+    Example: anofel demo --study support2 --study nwtco --clients 8 --iterations 6
+    """
+    from rich.console import Console
+
+    from anofel.committee import schemes
+    from anofel.demo.plan import DEFAULT_STUDIES, Options, default_directory
+    from anofel.demo.play import Demo
+    from anofel.demo.view import LiveScreen, PlainScreen
+
+    if scheme not in schemes.NAMES:
+        raise typer.BadParameter(f"There are {', '.join(schemes.NAMES)}.", param_hint="--scheme")
+    options = Options(
+        directory=(directory or default_directory()).absolute(),
+        studies=tuple(study or DEFAULT_STUDIES),
+        clients=clients,
+        iterations=iterations,
+        scheme=scheme,
+        committee=committee,
+        threshold=threshold,
+        seed=seed,
+    )
+    console = Console(stderr=True)
+    screen = LiveScreen(console) if console.is_terminal else PlainScreen(console)
+    play = Demo(options, screen)
+    signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        with screen if isinstance(screen, LiveScreen) else nullcontext():
+            play.run()
+    except KeyboardInterrupt:
+        note(f"Stopped; no process is left. {options.directory} can be deleted.")
+        raise typer.Exit(1) from None
+    _report(play, as_json=as_json)
+
+
+def _interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def _report(play: "Demo", *, as_json: bool) -> None:
+    import json
+
+    from anofel.demo.summary import DOCUMENT, PICTURE, document, draw, story
+    from anofel.errors import InvalidInput
+
+    try:
+        draw(play, play.layout.root / PICTURE)
+    except InvalidInput as error:
+        note(str(error))
+    found = document(play)
+    (play.layout.root / DOCUMENT).write_text(json.dumps(found, indent=2) + "\n")
+    if as_json:
+        print_json(found)
+        return
+    for heading, sentences in story(play):
+        print_text(f"\n[bold]{heading}[/bold]")
+        for sentence in sentences:
+            print_text(f"- {sentence}")

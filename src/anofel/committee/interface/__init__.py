@@ -1,0 +1,73 @@
+"""The one interface of committee encryption; ``lattice`` and ``paillier`` implement it.
+
+The order of calls, by role (AnoFel steps 1.c, 5, 6-8):
+
+1. Members: ``scheme.key_generation().begin(run, member)``, then ``advance`` once per round with
+   everybody's messages of that round, until it returns a ``GeneratedKey``.
+2. Client: ``scheme.read_key(bytes)``; ``prepare`` while the model trains; ``encrypt`` afterwards.
+3. Board: ``verify_envelopes`` at admission (and the bundles' ballots, see ``anofel.committee.count``).
+4. Members: ``verify_payload`` as payloads arrive, ``Accumulator.add``, ``finish``.
+5. Members: the count first. ``count.partial_decrypt`` … ``count.combine`` gives a
+   ``DecryptedCount``; its ``permit_sum()`` gives a ``SumPermit`` or raises ``TooFewClients``.
+6. Members: ``partial_decrypt`` with that permit. Board: ``verify_share``, once per share.
+   Anyone: ``combine`` what it returned.
+
+Rules that hold for every implementation:
+
+* What is sent and what is kept are different types. Kept types redact ``repr``.
+* ``verify_*`` and ``read_*`` raise; they never return a boolean.
+* Nothing above this package asks which scheme it has; ``schemes.by_name`` is the only place that knows.
+* Vectors are C-contiguous int64 arrays and cross into native code as one buffer per call.
+"""
+
+from anofel.committee.interface.ceremonies import (
+    GeneratedKey,
+    KeyGeneration,
+    KeyGenerationRun,
+    ResharedKey,
+    Resharing,
+    ResharingParty,
+    ResharingResult,
+    ResharingRun,
+    RoundMessage,
+    RoundResult,
+    SecretResharingState,
+    SecretRoundState,
+)
+from anofel.committee.interface.contributions import (
+    Accumulator,
+    CheckedPayload,
+    Contribution,
+    EncryptedSum,
+    Envelope,
+    Prepared,
+)
+from anofel.committee.interface.keys import CommitteeKey, SecretKeyShare
+from anofel.committee.interface.scheme import Bytes, Int64Vector, Scheme, check_permit
+
+__all__ = [
+    "Accumulator",
+    "Bytes",
+    "CheckedPayload",
+    "CommitteeKey",
+    "Contribution",
+    "EncryptedSum",
+    "Envelope",
+    "GeneratedKey",
+    "Int64Vector",
+    "KeyGeneration",
+    "KeyGenerationRun",
+    "Prepared",
+    "ResharedKey",
+    "Resharing",
+    "ResharingParty",
+    "ResharingResult",
+    "ResharingRun",
+    "RoundMessage",
+    "RoundResult",
+    "Scheme",
+    "SecretKeyShare",
+    "SecretResharingState",
+    "SecretRoundState",
+    "check_permit",
+]

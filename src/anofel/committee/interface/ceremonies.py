@@ -1,0 +1,225 @@
+"""How members make a key without a dealer (step 1.c), and hand it on under the same public key."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from anofel.committee.context import CommitteeShape
+from anofel.committee.interface.keys import CommitteeKey, SecretKeyShare
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class KeyGenerationRun:
+    """One attempt at a key: public, the same at every member."""
+
+    genesis: bytes
+    run_id: bytes
+    """32 bytes, fresh for every attempt; a failed attempt is never continued."""
+    shape: CommitteeShape
+    members: tuple[bytes, ...]
+    """SHA-256 of each member's certificate, in the order of the members' numbers."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RoundMessage:
+    """What a member posts in one round (sent). Private parts stand in ``body``, sealed.
+
+    The transport signs it with the sender's certified key; ``sender`` is then a fact.
+    """
+
+    run_id: bytes
+    round: int
+    sender: int
+    body: bytes
+
+
+class SecretRoundState(Protocol):
+    """What a member keeps between two rounds (kept; ``repr`` is redacted)."""
+
+    @property
+    def run(self) -> KeyGenerationRun:
+        """The run it belongs to."""
+        ...
+
+    @property
+    def member(self) -> int:
+        """Whose state it is."""
+        ...
+
+    @property
+    def round(self) -> int:
+        """The round whose messages ``advance`` needs next."""
+        ...
+
+    @property
+    def message(self) -> RoundMessage:
+        """The own message of ``round``, to be sent again after a crash."""
+        ...
+
+    def to_bytes(self) -> bytes:
+        """Return the secret bytes, for the key store only; ``resume`` reads them."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class RoundResult:
+    """A finished round: store ``state`` first, then send ``message``.
+
+    Sending the stored message again after a crash is harmless; making a new one is not.
+    """
+
+    state: SecretRoundState
+    message: RoundMessage
+
+
+@dataclass(frozen=True, slots=True)
+class GeneratedKey:
+    """The end of a successful run. Every member returns the same ``key`` and ``transcript``."""
+
+    key: CommitteeKey
+    share: SecretKeyShare
+    transcript: bytes
+    """SHA-256 over the run and all its messages."""
+
+
+class KeyGeneration(Protocol):
+    """Dealerless key generation (step 1.c) as pure functions from messages to messages.
+
+    The last round is a confirmation: each member posts either the hash of the key and of the
+    transcript, or a complaint that opens one sealed part. So a run ends with the same key at
+    everybody, or ``advance`` raises ``KeyGenerationFailed`` with the culprits at everybody and
+    nobody has returned a key.
+    """
+
+    @property
+    def num_rounds(self) -> int:
+        """How many messages each member posts."""
+        ...
+
+    def begin(self, run: KeyGenerationRun, member: int) -> RoundResult:
+        """Start a run as the given member."""
+        ...
+
+    def advance(
+        self, state: SecretRoundState, messages: Sequence[RoundMessage]
+    ) -> RoundResult | GeneratedKey:
+        """Go on with every member's message of ``state.round``, the own one included.
+
+        Raises ``KeyGenerationFailed``; missing, duplicate, foreign, stale and malformed messages
+        name their sender.
+        """
+        ...
+
+    def resume(self, data: bytes) -> SecretRoundState:
+        """Read a state that ``to_bytes`` wrote."""
+        ...
+
+    def observe(
+        self, run: KeyGenerationRun, rounds: Sequence[Sequence[RoundMessage]]
+    ) -> tuple[CommitteeKey, bytes]:
+        """Recompute key and transcript from the messages of all rounds alone (anyone; audit).
+
+        Raises ``KeyGenerationFailed`` with the same culprits as ``advance``.
+        """
+        ...
+
+
+# Refresh and change of members
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ResharingRun:
+    """Hand the same key to a new committee; a refresh is a resharing to the same members.
+
+    Old members deal, new members receive; one person may do both.
+    """
+
+    genesis: bytes
+    run_id: bytes
+    old_key: CommitteeKey
+    dealers: tuple[int, ...]
+    """t old members, ascending."""
+    shape: CommitteeShape
+    members: tuple[bytes, ...]
+    """SHA-256 of each new member's certificate, in the order of the new numbers."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ResharingParty:
+    """Who I am in a resharing: a dealer (``share``), a receiver (``member``), or both."""
+
+    share: SecretKeyShare | None = None
+    member: int | None = None
+
+
+class SecretResharingState(Protocol):
+    """What a party keeps between the rounds of a resharing (kept; ``repr`` is redacted)."""
+
+    @property
+    def run(self) -> ResharingRun:
+        """The run it belongs to."""
+        ...
+
+    @property
+    def round(self) -> int:
+        """The round whose messages ``advance`` needs next."""
+        ...
+
+    @property
+    def message(self) -> RoundMessage | None:
+        """The own message of ``round``, to be sent again after a crash; None in a round of others."""
+        ...
+
+    def to_bytes(self) -> bytes:
+        """Return the secret bytes, for the key store only."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ResharingResult:
+    """A finished round of a resharing; no message where this party has no part in the round."""
+
+    state: SecretResharingState
+    message: RoundMessage | None
+
+
+@dataclass(frozen=True, slots=True)
+class ResharedKey:
+    """The end of a resharing: same ``key_id``, new ``shares_id``; erase the old share now."""
+
+    key: CommitteeKey
+    share: SecretKeyShare | None
+    """None for a dealer who leaves."""
+    transcript: bytes
+
+
+class Resharing(Protocol):
+    """Refresh and change of members, in three rounds.
+
+    Round 0: every receiver posts one-time sealing keys. Round 1: every dealer deals. Round 2:
+    every receiver confirms or complains. A ``RoundMessage.sender`` is the new number in rounds
+    0 and 2 and the old number in round 1.
+    """
+
+    def begin(self, run: ResharingRun, party: ResharingParty) -> ResharingResult:
+        """Start a resharing."""
+        ...
+
+    def advance(
+        self, state: SecretResharingState, messages: Sequence[RoundMessage]
+    ) -> ResharingResult | ResharedKey:
+        """Go on with all messages of ``state.round``. Raises ``KeyGenerationFailed``."""
+        ...
+
+    def resume(self, data: bytes) -> SecretResharingState:
+        """Read a state that ``to_bytes`` wrote."""
+        ...
+
+    def observe(
+        self, run: ResharingRun, rounds: Sequence[Sequence[RoundMessage]]
+    ) -> tuple[CommitteeKey, bytes]:
+        """Recompute the new key and the transcript from the messages of all rounds alone (audit).
+
+        Raises ``KeyGenerationFailed`` with the same culprits and dealers as ``advance``.
+        """
+        ...

@@ -1,0 +1,89 @@
+"""What a client sends for a committee (step 5), and what members add up (steps 6 and 7)."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from anofel.committee.context import IterationContext, PostContext
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Envelope:
+    """The small part of a contribution; it travels in the posting."""
+
+    proof: bytes
+    """The scheme's part: for ``lattice`` R and its proof of knowledge, for ``paillier`` a digest."""
+    payload_length: int
+    payload_sha256: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Contribution:
+    """What ``encrypt`` returns; a retry resends these very bytes."""
+
+    envelope: Envelope
+    payload: bytes
+
+
+class Prepared(Protocol):
+    """All that does not depend on the update (kept; used once; ``repr`` is redacted)."""
+
+    @property
+    def context(self) -> PostContext:
+        """The post it was made for."""
+        ...
+
+
+class CheckedPayload(Protocol):
+    """A payload that ``verify_payload`` accepted, parsed."""
+
+    @property
+    def nullifier(self) -> bytes:
+        """The post it belongs to."""
+        ...
+
+
+class EncryptedSum(Protocol):
+    """The sum of a set of contributions, still encrypted; everybody computes the same."""
+
+    @property
+    def iteration(self) -> IterationContext:
+        """Where it belongs."""
+        ...
+
+    @property
+    def set_digest(self) -> bytes:
+        """``digest_of_set`` over the posts that were added."""
+        ...
+
+    @property
+    def num_posts(self) -> int:
+        """How many posts were added."""
+        ...
+
+    @property
+    def digest(self) -> bytes:
+        """SHA-256 over ``to_bytes()``; it stands in ``AgreedSet.sum_digest``."""
+        ...
+
+    def to_bytes(self) -> bytes:
+        """Encode canonically."""
+        ...
+
+
+class Accumulator(Protocol):
+    """Adds contributions one by one (step 7); its memory does not grow with their number.
+
+    Only the 32-byte nullifiers of the added posts are kept.
+    """
+
+    def add(self, payload: CheckedPayload) -> None:
+        """Add one contribution.
+
+        Raises ``PayloadRefused`` for a second one of the same post and ``DoesNotFit`` beyond
+        ``max_posts``.
+        """
+        ...
+
+    def finish(self) -> EncryptedSum:
+        """Return the sum of what was added; nothing can be added afterwards."""
+        ...

@@ -1,0 +1,290 @@
+"""Two cheaters, as processes: a client and an aggregator that also do their honest work.
+
+    python -m anofel.demo.misbehave client DIRECTORY KEY-FILE
+
+What each tries, and what the board must answer:
+
+====================================================== ==========================
+a second submission in one iteration                   ``nullifier-spent``
+a registration with a certificate of one's own         ``unknown-certifier-root``
+the same, under the board's own certifier root         ``bad-registration-proof``
+another client's submission, in the next iteration     ``bad-submission-proof``
+a share of a count with a wrong proof                  ``bad-count-share``
+a share of a sum that was tampered with                ``bad-sum-share``
+====================================================== ==========================
+
+Every answer is written to ``tried.jsonl`` in the cheater's directory; what comes at a wrong moment is
+tried again.
+"""
+
+import json
+import secrets
+import signal
+import sys
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+from anofel.board.light_client import LightClient
+from anofel.board.state import Bundle, Phase
+from anofel.errors import AnofelError
+from anofel.keystore import KeyFile
+from anofel.messages import Block, ChainAuthor, KeyAuthor, Posting, Submission, make_posting
+from anofel.phase1_setup.certification import Credential
+from anofel.phase1_setup.client_registration import RegistrationContent, post_registration, register
+from anofel.phase2_training.submit_update import (
+    SealedSubmission,
+    post_submission,
+    prepare_submission,
+    seal_submission,
+)
+from anofel.phase3_access.partial_decryption import post_sum_share, share_of_count, share_of_sum
+from anofel.primitives import (
+    CertifierSecret,
+    CertifierTree,
+    DatasetDigest,
+    Epoch,
+    MasterSecret,
+    MessageSecret,
+    Salt,
+)
+from anofel.roles.aggregator import Aggregator, Duty
+from anofel.roles.client import Client
+from anofel.roles.client_files import salt_of
+from anofel.roles.client_journal import Turn
+from anofel.roles.directory import RoleDirectory
+from anofel.roles.role import Role, Say
+from anofel.transport import Refused
+
+TRIED: Final = "tried.jsonl"
+
+DOUBLE: Final = "a second submission in one iteration"
+FORGED: Final = "a registration with a forged certificate"
+FORGED_ROOT: Final = "a forged certificate under the board's certifier root"
+REPLAYED: Final = "another client's submission, replayed in the next iteration"
+BAD_COUNT: Final = "an aggregator's share of a count with a wrong proof"
+BAD_SUM: Final = "an aggregator's share of a sum, tampered with"
+AS_IT_WAS: Final = "the very bytes of another client's posting, once more"
+
+EXPECTED: Final = {
+    DOUBLE: "nullifier-spent",
+    FORGED: "unknown-certifier-root",
+    FORGED_ROOT: "bad-registration-proof",
+    REPLAYED: "bad-submission-proof",
+    BAD_COUNT: "bad-count-share",
+    BAD_SUM: "bad-sum-share",
+}
+"""What is tried, and the code with which the board must refuse it."""
+ACCEPTED: Final = "accepted"
+"""Instead of a code: the board took what it must refuse."""
+
+
+@dataclass(frozen=True)
+class Try:
+    """One attempt and the board's answer; without a code the board knew the posting and took nothing new."""
+
+    what: str
+    code: str
+    detail: str
+    height: int
+
+
+def read_tries(directory: Path) -> list[Try]:
+    """Read what a cheater tried."""
+    try:
+        lines = (directory / TRIED).read_text().splitlines()
+    except FileNotFoundError:
+        return []
+    return [Try(**json.loads(line)) for line in lines if line.endswith("}")]
+
+
+class Tries:
+    """What a cheater tried so far, in its directory."""
+
+    def __init__(self, board: LightClient, directory: Path) -> None:
+        self._board, self._path = board, directory / TRIED
+        self._done = {tried.what for tried in read_tries(directory)}
+
+    def is_done(self, what: str) -> bool:
+        """Whether the board gave the answer that counts."""
+        return what in self._done
+
+    def post(self, what: str, posting: Posting) -> None:
+        """Post and write the answer down; an answer that only says "not now" is tried again later."""
+        expected = EXPECTED.get(what, "")
+        try:
+            self._board.post(posting)
+            tried = Try(what, ACCEPTED if expected else "", "The board took it.", self._height)
+        except Refused as refusal:
+            tried = Try(what, refusal.code, refusal.detail, self._height)
+        if tried.code in (expected, ACCEPTED):
+            self._done.add(what)
+            with self._path.open("a") as file:
+                file.write(json.dumps(asdict(tried)) + "\n")
+
+    @property
+    def _height(self) -> int:
+        return self._board.state.height
+
+
+class CheatingClient(Client):
+    """A client that trains, and tries to count twice, to get in unseen and to speak for others."""
+
+    def __init__(self, directory: RoleDirectory, board: LightClient, say: Say, **options: Any) -> None:
+        super().__init__(directory, board, say, **options)
+        self.tries = Tries(board, directory.path)
+        self._captured: Posting | None = None
+
+    def step(self) -> str:
+        """Do what is due, then cheat."""
+        waits_for = super().step()
+        if self.is_registered(self.state):
+            self._forge()
+            self._replay()
+        return waits_for
+
+    def observe(self, block: Block) -> None:
+        """Keep a submission of somebody else."""
+        super().observe(block)
+        for data in block.postings if self._captured is None else ():
+            posting = Posting.from_bytes(data)
+            body = posting.body
+            if isinstance(body, Submission) and not self._is_ours(body):
+                self._captured = posting
+
+    def _is_ours(self, body: Submission) -> bool:
+        scope = self.state.scope(self.state.bundles[body.bundle])
+        ours = self.credential.msk.iteration_nullifier(self.credential.d, scope)
+        return body.nullifier == ours.to_bytes()
+
+    def _forge(self) -> None:
+        """Register what a certifier of our own certified."""
+        if self.tries.is_done(FORGED) and self.tries.is_done(FORGED_ROOT):
+            return
+        state, secret = self.state, MessageSecret.generate()
+        certifier, msk = CertifierSecret.generate(), MasterSecret.generate()
+        d, dt = DatasetDigest.of_chunks([secrets.token_bytes(32)]), self.credential.dt
+        credential = Credential(
+            msk, d, dt, certifier.public_key(), certifier.certify(d, msk.public_key(), dt)
+        )
+        tree = CertifierTree()
+        tree.append([certifier.public_key()])
+        content = register(
+            credential,
+            salt=Salt.generate(),
+            message_secret=secret,
+            certifiers=tree,
+            epoch=Epoch(state.genesis_hash, state.epoch),
+            prover=self._keys.registration_prover(threads=1),
+        )
+        under_root = replace(content, certifier_root=state.certifier_tree.root())
+        for what, forged in ((FORGED, content), (FORGED_ROOT, under_root)):
+            self.tries.post(what, self._sign_registration(forged, secret))
+
+    def _sign_registration(self, content: RegistrationContent, secret: MessageSecret) -> Posting:
+        return post_registration(content, secret, genesis=self.state.genesis_hash, epoch=self.state.epoch)
+
+    def _replay(self) -> None:
+        """Post somebody else's submission again: as it is, and in the next iteration under our own key."""
+        captured = self._captured
+        if captured is None or self.tries.is_done(REPLAYED):
+            return
+        body = captured.body
+        assert isinstance(body, Submission)
+        bundle = self.state.bundles[body.bundle]
+        if bundle.phase is Phase.OPEN and bundle.iterations > body.iteration:
+            if not self.tries.is_done(AS_IT_WAS):
+                self.tries.post(AS_IT_WAS, captured)
+            secret = MessageSecret.generate()
+            author = KeyAuthor(secret.public_key().to_bytes())
+            again = replace(body, iteration=bundle.iterations)
+            self.tries.post(REPLAYED, make_posting(again, author, self.state.genesis_hash, secret.sign))
+
+    def _post(self, turn: Turn, name: str, draft: SealedSubmission | None) -> str:
+        waits_for = super()._post(turn, name, draft)
+        if not self.tries.is_done(DOUBLE):
+            self.tries.post(DOUBLE, self._second(self.state.bundles[turn.bundle]))
+        return waits_for
+
+    def _second(self, bundle: Bundle) -> Posting:
+        """Make a second submission of this iteration, with a fresh key and a fresh proof."""
+        assert bundle.current is not None
+        prepared = prepare_submission(
+            self.state,
+            bundle,
+            self.credential,
+            salt=salt_of(self.directory.secrets, bundle.current.epoch),
+            target=None,
+            prover=self.workshop.prover,
+            key_of=self.board.chain.verifier.shares.key_of,
+        )
+        sealed = seal_submission(prepared, None)
+        blobs = [self.board.upload(payload) for payload in sealed.payloads]
+        return post_submission(sealed, blobs, genesis=self.state.genesis_hash)
+
+
+class CheatingAggregator(Aggregator):
+    """A member that first posts shares which it did not compute as it should."""
+
+    def __init__(self, directory: RoleDirectory, board: LightClient, say: Say) -> None:
+        super().__init__(directory, board, say)
+        self.tries = Tries(board, directory.path)
+
+    def _send_count_share(self, duty: Duty) -> None:
+        if not self.tries.is_done(BAD_COUNT):
+            _, key = self._committee_key(duty)
+            share = share_of_count(self.state, duty.bundle, duty.task, key, self._share(duty))
+            self._try(BAD_COUNT, replace(share, share=_spoilt(share.share)))
+        super()._send_count_share(duty)
+
+    def _send_sum_share(self, duty: Duty) -> None:
+        if not self.tries.is_done(BAD_SUM):
+            scheme, key = self._committee_key(duty)
+            content = share_of_sum(
+                self.state, duty.bundle, duty.task, self._desk, scheme, key, self._share(duty)
+            )
+            blob = self.board.upload(_spoilt(content))
+            self._try(BAD_SUM, post_sum_share(self.state, duty.bundle, duty.task, duty.member, blob))
+        super()._send_sum_share(duty)
+
+    def _try(self, what: str, body: Any) -> None:
+        author = ChainAuthor(self._role.chain)
+        self.tries.post(what, make_posting(body, author, self.board.genesis.hash, self._role.sign))
+
+
+def _spoilt(content: bytes) -> bytes:
+    """Change one bit."""
+    return content[:-1] + bytes([content[-1] ^ 1])
+
+
+def _stop(*_: object) -> None:
+    sys.exit(0)
+
+
+def main(kind: str, path: Path, key_file: Path) -> None:
+    """Cheat until SIGTERM."""
+    signal.signal(signal.SIGTERM, _stop)
+    makers: dict[str, Callable[[RoleDirectory, LightClient, Say], Role]] = {
+        "client": CheatingClient,
+        "aggregator": CheatingAggregator,
+    }
+
+    def say(text: str) -> None:
+        sys.stderr.write(text + "\n")
+        sys.stderr.flush()
+
+    with RoleDirectory.open(path, KeyFile(key_file), role=kind) as directory:
+        board = directory.connect(say)
+        try:
+            makers[kind](directory, board, say).run()
+        finally:
+            board.close()
+
+
+if __name__ == "__main__":
+    try:
+        main(sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3]))
+    except AnofelError as error:
+        sys.stderr.write(f"anofel: {error}\n")
+        sys.exit(error.exit_code)

@@ -1,0 +1,172 @@
+"""``docs/deployment.md`` as a script: what it says is done, machine by machine, as processes.
+
+A machine is a directory. ``/etc/anofel`` becomes a directory in it, ``systemctl enable --now`` starts what
+the unit's ``ExecStart`` says, and a line with an arrow copies a file.
+"""
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "deployment.md").read_text()
+UNITS = ROOT / "examples" / "systemd"
+SECONDS = 120
+
+Change = Callable[[str, str], str]
+"""What a test changes in a command of a machine: addresses, and numbers that would take days."""
+
+
+@dataclass(frozen=True)
+class Typed:
+    """A command on some machines at once."""
+
+    machines: tuple[str, ...]
+    command: str
+
+
+@dataclass(frozen=True)
+class Carried:
+    """A file that people carry over."""
+
+    source: tuple[str, str]
+    targets: tuple[tuple[str, str], ...]
+
+
+def sections() -> Iterator[list[Typed | Carried]]:
+    """The numbered sections of the page, in order."""
+    for section in re.findall(r"^## \d\. .+?(?=^## |\Z)", PAGE, re.M | re.S):
+        yield [
+            step
+            for kind, text in re.findall(r"^```(console|text)\n(.+?)^```", section, re.M | re.S)
+            for line in text.replace("\\\n", " ").strip().splitlines()
+            for step in [_typed(line) if kind == "console" else _carried(line)]
+        ]
+
+
+def _typed(line: str) -> Typed:
+    machines, _, command = line.partition("$ ")
+    return Typed(tuple(machines.split(", ")), " ".join(command.split()))
+
+
+def _carried(line: str) -> Carried:
+    source, _, target = line.partition(" -> ")
+    machines, _, path = target.partition(":")
+    machine, _, name = source.partition(":")
+    return Carried((machine, name), tuple((entry, path) for entry in machines.split(", ")))
+
+
+def unit_command(unit: str) -> str:
+    (found,) = re.findall(r"^ExecStart=(.+)$", (UNITS / f"{unit}.service").read_text(), re.M)
+    return found
+
+
+@dataclass
+class Guide:
+    """The machines under one path; a name of the page may stand for several of them."""
+
+    path: Path
+    change: Change = lambda _machine, command: command
+    inside: Callable[[str], list[str]] = lambda _machine: []
+    """The words before a command that run it on a machine."""
+    crowd: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    variables: dict[str, str] = field(default_factory=dict)
+    services: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+
+    def machine(self, name: str) -> Path:
+        made = self.path / name
+        (made / "etc").mkdir(parents=True, exist_ok=True)
+        return made
+
+    def members(self, name: str) -> tuple[str, ...]:
+        return self.crowd.get(name, (name,))
+
+    def do(self, step: Typed | Carried) -> list[str]:
+        """Carry out a step; returns what the commands printed."""
+        if isinstance(step, Carried):
+            for source in self.members(step.source[0]):
+                for name, path in step.targets:
+                    # Every ward has an invitation of its own; everything else is the same for all.
+                    targets = (source,) if name == step.source[0] else self.members(name)
+                    for target in targets:
+                        self._copy(self.machine(source) / step.source[1], self.machine(target) / path)
+            return []
+        machines = [member for name in step.machines for member in self.members(name)]
+        if step.command.startswith("systemctl enable --now "):
+            for machine in machines:
+                self.start(machine, step.command.split()[-1])
+            return []
+        running = [self._popen(machine, step.command) for machine in machines]
+        return [self._finish(step.command, process) for process in running]
+
+    def _copy(self, source: Path, target: Path) -> None:
+        if source.is_dir():
+            shutil.copytree(source, target)
+        else:
+            shutil.copyfile(source, target)
+
+    def _popen(self, machine: str, command: str, log: Path | None = None) -> subprocess.Popen[bytes]:
+        directory = self.machine(machine)
+        text = self.change(machine, command).replace("/etc/anofel", str(directory / "etc"))
+        text = text.replace("/opt/anofel/bin/", "")
+        for name, value in self.variables.items():
+            text = text.replace(f"${name}", value)
+        path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+        output = log.open("ab") if log else subprocess.PIPE
+        try:
+            return subprocess.Popen(
+                [*self.inside(machine), "sh", "-c", f"exec {text}" if log else text],
+                cwd=directory,
+                env={**os.environ, "PATH": path, "OMP_NUM_THREADS": "1"},
+                stdout=output,
+                stderr=subprocess.STDOUT,
+            )
+        finally:
+            if log:
+                output.close()  # type: ignore[union-attr]
+
+    def _finish(self, command: str, process: subprocess.Popen[bytes]) -> str:
+        out, _ = process.communicate(timeout=SECONDS)
+        allowed = (0, 1) if " doctor " in command else (0,)
+        assert process.returncode in allowed, f"{command}\n{out.decode()}"
+        return out.decode()
+
+    # Services
+
+    def log(self, machine: str) -> Path:
+        return self.machine(machine) / "service.log"
+
+    def start(self, machine: str, unit: str) -> None:
+        self.services[machine] = self._popen(machine, unit_command(unit), self.log(machine))
+        if unit in ("anofel-node", "anofel-certifier"):
+
+            def answers() -> bool:
+                assert self.services[machine].poll() is None, self.log(machine).read_text()
+                return "answers at" in self.log(machine).read_text()
+
+            self.wait_for(answers, f"{unit} to answer")
+
+    def wait_for(self, condition: Callable[[], bool], what: str, seconds: float = SECONDS) -> None:
+        end = time.monotonic() + seconds
+        while not condition():
+            logs = "\n".join(self.log(name).read_text()[-400:] for name in self.services)
+            assert time.monotonic() < end, f"Waited for {what} in vain.\n{logs}"
+            time.sleep(0.1)
+
+    def close(self) -> None:
+        for process in self.services.values():
+            if process.poll() is None:
+                process.kill()
+            process.wait(timeout=30)
+
+
+def words(command: str) -> list[str]:
+    """The words of a command as a shell sees them."""
+    return shlex.split(command)
