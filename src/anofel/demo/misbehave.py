@@ -220,9 +220,11 @@ class CheatingClient(Client):
 
     def _post_late(self) -> None:
         """Too late for the drawn time: an honest client skips the iteration, this one posts, and again."""
-        turn = self.turn
-        if turn is not None and turn.skipped == "late" and not self.tries.is_done(DOUBLE):
-            bundle = self.state.bundles[turn.bundle]
+        turns = self.journal.turns()
+        if not turns or turns[-1].skipped != "late" or self.tries.is_done(DOUBLE):
+            return
+        bundle = self.state.bundles[turns[-1].bundle]
+        if bundle.phase is Phase.OPEN and bundle.iterations == turns[-1].iteration:
             with suppress(Refused):
                 self.board.post(self._second(bundle))
             self.tries.post(DOUBLE, self._second(bundle))
