@@ -51,7 +51,7 @@ class TrainableModule:
     @classmethod
     def made_by(cls, make: Callable[[], nn.Module], seed: int) -> Self:
         """Make a module whose initial parameters follow from a seed; PyTorch's randomness is left alone."""
-        with torch.random.fork_rng():
+        with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             return cls(make())
 
