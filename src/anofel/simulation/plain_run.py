@@ -11,6 +11,7 @@ import numpy as np
 
 from anofel.board.state import Progress
 from anofel.learning.build import rule_of
+from anofel.privacy.metric_slots import reported_metrics
 from anofel.simulation.parts import (
     IterationResult,
     OnProgress,
@@ -83,7 +84,7 @@ class InsecurePlainSimulation:
         name, enough = part.task.name, count >= part.task.privacy.min_clients
         if enough:
             model = self.models[name]
-            self.models[name] = rule_of(part.task).apply(model, total[: model.layout.size], count)
+            self.models[name] = rule_of(part.task).apply(model, model.own_part(total), count)
             self._releases[name] += 1
         return IterationResult(
             task=name,
@@ -93,6 +94,7 @@ class InsecurePlainSimulation:
             posts=posts,
             epsilon=part.plan.epsilon(self._releases[name], part.task.privacy.relation),
             metrics=part.measure(self.models[name]) if enough and part.measure is not None else None,
+            reported=reported_metrics(part.plan, total, count) if enough else None,
             model=self.models[name],
             total=total if enough else None,
         )
