@@ -31,6 +31,12 @@ $(BIN)/.packages: requirements/dev.txt
 	$(BIN)/python -m pip install --disable-pip-version-check --no-input --require-hashes --progress-bar off -r requirements/dev.txt
 	@touch $@
 
+# 2.7 GB to fetch, so only for the targets that train networks; --no-deps, since torch.txt leaves some out.
+$(BIN)/.torch: $(BIN)/.packages requirements/torch.txt
+	@echo "Setting up PyTorch (2.7 GB) ..."
+	$(BIN)/python -m pip install --disable-pip-version-check --no-input --require-hashes --no-deps --progress-bar off -r requirements/torch.txt
+	@touch $@
+
 $(BIN)/.extension: $(BIN)/.packages $(RUST_SOURCES) pyproject.toml
 	@echo "Building the Rust core (the first time takes a few minutes) ..."
 	VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --release --locked
@@ -43,15 +49,15 @@ demo: setup ## set up and run the demo: every role a process, two real studies
 
 # The whole workspace, also the bridge that has no Rust tests: cargo then chooses the same
 # features as for the package and compiles no dependency twice.
-test: setup ## set up and run every default test
+test: setup $(BIN)/.torch ## set up and run every default test
 	cargo test --release --locked --workspace
 	$(BIN)/python -m pytest -n 2
 
-test-slow: setup ## the tests that take minutes
+test-slow: setup $(BIN)/.torch ## the tests that take minutes
 	cargo test --release --locked --workspace -- --ignored
 	$(BIN)/python -m pytest -m slow
 
-lint: setup ## format check, lints, types, import direction
+lint: setup $(BIN)/.torch ## format check, lints, types, import direction
 	cargo fmt --all --check
 	cargo clippy --release --locked --workspace --all-targets -- -D warnings
 	$(BIN)/ruff format --check .
@@ -73,11 +79,14 @@ bench: setup ## the benchmarks that take minutes
 	$(BIN)/python bench/protocol.py --quick
 	$(BIN)/python bench/baselines.py --quick
 
-bench-long: setup ## the benchmarks that take longer
+bench-long: setup $(BIN)/.torch ## the benchmarks that take longer
 	$(BIN)/python bench/encryption.py
 	$(BIN)/python bench/board.py
 	$(BIN)/python bench/protocol.py --processes
 	$(BIN)/python bench/baselines.py
+	for name in mnist-iid mnist-noniid fashion-iid fashion-noniid cifar-resnet20 cifar-squeezenet support2 nwtco; do \
+		$(BIN)/python bench/learning.py $$name; done
+	$(BIN)/python bench/learning.py page
 
 docs: setup ## build the documentation into site/ and target/doc/
 	$(BIN)/mkdocs build --strict --quiet
@@ -89,6 +98,7 @@ wheel: setup ## build a wheel into dist/
 lock: ## resolve requirements/*.in again into pinned versions with hashes
 	@command -v uv >/dev/null || { echo "make lock needs uv."; exit 1; }
 	uv pip compile requirements/dev.in --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --no-emit-index-url --upgrade -o requirements/dev.txt
+	uv pip compile requirements/torch.in --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --no-emit-index-url --no-emit-package triton --no-emit-package cuda-bindings --upgrade -o requirements/torch.txt
 
 clean: ## remove everything built
 	rm -rf $(VENV) target dist site .cache

@@ -370,4 +370,4 @@ class Opened:
 def next_model(length: int, total: np.ndarray, num_clients: int) -> IntegerModel:
     """Apply a rule to a model of this length (step 8′)."""
     model = IntegerModel(Layout(("all",), ((length,),)), 16, np.zeros(length, np.int64))
-    return IntegerMean(lr_num=1, lr_den=1).apply(model, total, num_clients)
+    return IntegerMean(lr_num=1, lr_den=1).apply(model, total, num_clients, 1)

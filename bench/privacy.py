@@ -177,7 +177,7 @@ def rule_rows() -> list[Row]:
         model = IntegerModel.from_parameters({"w": rng.normal(size=size)}, 16, momentum=True)
         total = rng.integers(-(2**30), 2**30, size)
         rule = IntegerMean(lr_num=1, lr_den=3, momentum=58_982)
-        ours = seconds(lambda model=model, total=total, rule=rule: rule.apply(model, total, 512))
+        ours = seconds(lambda model=model, total=total, rule=rule: rule.apply(model, total, 512, 1))
         values = model.values.astype(np.float64)
 
         def floating(values: Any = values, total: Any = total) -> Any:

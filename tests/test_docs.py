@@ -50,3 +50,13 @@ def test_the_python_of_the_readme_trains_a_model(keys: KeyDirectory, monkeypatch
     names: dict[str, Any] = {}
     exec(program.replace("iterations=3", "iterations=1"), names)
     assert names["model"].values.any()
+
+
+@pytest.mark.parametrize("module", ["learning/pytorch/module.py", "learning/build.py"])
+def test_the_rules_about_trainers_are_in_the_same_words(module: str) -> None:
+    docstring = (ROOT / "src" / "anofel" / module).read_text().split('"""')[1].replace("``", "`")
+    listed = re.findall(r"^\d\. (.+?)(?=^\d\. |^$|\Z)", docstring, re.M | re.S)
+    page = " ".join((ROOT / "docs" / "networks.md").read_text().split())
+    assert len(listed) >= 3
+    for number, rule in enumerate(listed, start=1):
+        assert f"{number}. {' '.join(rule.split())}" in page

@@ -171,6 +171,6 @@ def test_an_iteration_gives_the_sum_of_the_integers_and_the_next_model(
 
     # Step 8': the sum is that of the plain integers, and so is the next model.
     assert np.array_equal(opened, sum(updates))
-    following = rule.apply(model, opened, counted.value)
-    plain = rule.apply(model, np.asarray(sum(updates), dtype=np.int64), REAL)
+    following = rule.apply(model, opened, counted.value, 1)
+    plain = rule.apply(model, np.asarray(sum(updates), dtype=np.int64), REAL, 1)
     assert following.to_bytes() == plain.to_bytes() != model.to_bytes()

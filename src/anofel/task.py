@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from anofel.errors import InvalidInput
+from anofel.network_sizes import NETWORKS, network_size
 from anofel.sections import Section, canonical_json
 from anofel.studies.schema import Schema, read_schema
 
@@ -26,11 +27,18 @@ EXAMPLES = "examples"
 """The slot that counts records, by which sums over records are divided."""
 MAX_CLIENTS = 1 << 20
 MAX_COUNT = 1 << 32
+MAX_RATE = 1 << 62
+MAX_CHANGES = 1024
+DENSE = ("logistic", "mlp")
+"""The networks that train with NumPy."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ModelSpec:
-    """The network: `hidden` empty is logistic regression. ``custom`` only fixes the number of parameters."""
+    """The network: dense (`hidden` empty is logistic regression), one of the paper's, or ``custom``.
+
+    ``custom`` only fixes the number of parameters.
+    """
 
     kind: str
     hidden: tuple[int, ...]
@@ -48,6 +56,18 @@ class TrainingSpec:
     learning_rate: Decimal
     epochs: int
     batch_size: int
+    optimiser: str
+    momentum: Decimal
+    """Of the client's own optimiser; it starts at zero in every iteration."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RateChange:
+    """From an iteration on, another learning rate."""
+
+    iteration: int
+    lr_num: int
+    lr_den: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,6 +81,13 @@ class RuleSpec:
     lr_num: int
     lr_den: int
     momentum: int
+    schedule: tuple[RateChange, ...]
+    """Changes of the learning rate, in the order of their iterations."""
+
+    def document(self) -> dict[str, Any]:
+        """Write the rule as nested tables; a rule without changes has no schedule."""
+        changes = [dict(vars(change)) for change in self.schedule]
+        return {**vars(self), "schedule": changes} if changes else _without(vars(self), "schedule")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,7 +163,7 @@ class Task:
             "task": {"name": self.name, "study": self.study, "dataset_type": self.dataset_type},
             "model": dict(vars(model)),
             "training": dict(vars(training)),
-            "rule": dict(vars(rule)),
+            "rule": rule.document(),
             "privacy": dict(vars(privacy)),
             "schema": self.schema.document(),
         }
@@ -216,11 +243,16 @@ def _schema_of(root: Section, study: str) -> Schema:
 
 
 def _read_model(section: Section, schema: Schema) -> ModelSpec:
-    kind = section.text("kind", ("logistic", "mlp", "custom"))
+    kind = section.text("kind", ("logistic", "mlp", *NETWORKS, "custom"))
     hidden = section.integers("hidden", 1, 1 << 16, ())
     if (kind == "mlp") != bool(hidden):
         raise section.fail("hidden", "names the hidden layers of an mlp, and of nothing else")
-    size = _dense_size(schema, hidden) if kind != "custom" else section.integer("parameters", 1, 1 << 30)
+    if kind == "custom":
+        size = section.integer("parameters", 1, 1 << 30)
+    elif kind in NETWORKS:
+        size = network_size(kind, schema.row_shape, schema.classes)
+    else:
+        size = _dense_size(schema, hidden)
     model = ModelSpec(
         kind=kind,
         hidden=hidden,
@@ -246,24 +278,49 @@ def _read_training(section: Section) -> TrainingSpec:
         learning_rate=section.decimal("learning_rate", "0", "1000", "0"),
         epochs=section.integer("epochs", 1, 1000, 1),
         batch_size=section.integer("batch_size", 1, 1 << 20, 32),
+        optimiser=section.text("optimiser", ("sgd", "adam"), "sgd"),
+        momentum=section.decimal("momentum", "0", "0.9999", "0"),
     )
     section.finish()
     if training.algorithm == "fedavg" and not training.learning_rate:
         raise section.fail("learning_rate", "must be positive for fedavg")
+    if training.momentum and training.optimiser != "sgd":
+        raise section.fail("momentum", "belongs to the optimiser sgd")
     return training
 
 
 def _read_rule(section: Section) -> RuleSpec:
     rule = RuleSpec(
         kind=section.text("kind", ("integer-mean", "owner"), "integer-mean"),
-        lr_num=section.integer("lr_num", 1, 1 << 62, 1),
-        lr_den=section.integer("lr_den", 1, 1 << 62, 1),
+        lr_num=section.integer("lr_num", 1, MAX_RATE, 1),
+        lr_den=section.integer("lr_den", 1, MAX_RATE, 1),
         momentum=section.integer("momentum", 0, (1 << 16) - 1, 0),
+        schedule=_read_schedule(section) if "schedule" in section else (),
     )
     section.finish()
     if rule.kind == "owner" and rule.momentum:
         raise section.fail("momentum", "belongs to the rule integer-mean")
+    if rule.kind == "owner" and rule.schedule:
+        raise section.fail("schedule", "belongs to the rule integer-mean")
     return rule
+
+
+def _read_schedule(section: Section) -> tuple[RateChange, ...]:
+    changes = []
+    for entry in section.tables("schedule"):
+        changes.append(
+            RateChange(
+                iteration=entry.integer("iteration", 2, MAX_COUNT),
+                lr_num=entry.integer("lr_num", 1, MAX_RATE),
+                lr_den=entry.integer("lr_den", 1, MAX_RATE, 1),
+            )
+        )
+        entry.finish()
+    if any(later.iteration <= earlier.iteration for earlier, later in pairwise(changes)):
+        raise section.fail("schedule", "must be in the order of its iterations, each named once")
+    if len(changes) > MAX_CHANGES:
+        raise section.fail("schedule", f"holds at most {MAX_CHANGES} changes")
+    return tuple(changes)
 
 
 def _read_privacy(section: Section) -> PrivacySpec:
@@ -306,15 +363,21 @@ def _read_metrics(section: Section) -> MetricsSpec:
     return metrics
 
 
+def _without(values: Mapping[str, Any], key: str) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if name != key}
+
+
 def _check_together(task: Task) -> None:
-    privacy = task.privacy
+    privacy, training = task.privacy, task.training
+    if task.model.kind in DENSE and (training.optimiser != "sgd" or training.momentum):
+        raise InvalidInput("[training] The networks in NumPy train with plain sgd only.")
     if privacy.honest < 2:
         raise InvalidInput("[privacy] min_clients must exceed max_colluders by at least 2.")
     if privacy.unit != "paper" and not privacy.noise_multiplier:
         raise InvalidInput("[privacy] noise_multiplier must be positive.")
     if privacy.sampling_rate != 1 and privacy.unit != "record":
         raise InvalidInput("[privacy] sampling_rate is for the unit 'record' only.")
-    if privacy.unit == "record" and task.training.algorithm == "fedavg":
+    if privacy.unit == "record" and training.algorithm == "fedavg":
         raise InvalidInput("[training] The unit 'record' needs one gradient per release: use fedsgd.")
     if privacy.adaptive and privacy.unit == "paper":
         raise InvalidInput("[privacy] The unit 'paper' has its own noise; it is not combined with adaptive.")

@@ -35,7 +35,7 @@ def test_two_tasks_run_from_genesis_to_the_second_model(keys: KeyDirectory) -> N
         assert position.count == len(real)
         assert world.task_state(owner).releases == 1
         plain = rule_of(owner.task).apply(
-            first_models[owners.index(owner)], np.asarray(sum(real), dtype=np.int64), len(real)
+            first_models[owners.index(owner)], np.asarray(sum(real), dtype=np.int64), len(real), 1
         )
         assert world.recover(owner).to_bytes() == plain.to_bytes()
         world.post_model(owner)

@@ -42,7 +42,7 @@ def test_metric_slots_are_summed_stripped_and_read_by_everybody(keys: KeyDirecto
     expected = reported_metrics(plan, total, 3)
     desk = world.board.chain.verifier.shares
     assert metrics_of_sum(world.board.state, world.bundle(), position, desk, task) == expected
-    plain = rule_of(task).apply(before, total[:-2], 3)
+    plain = rule_of(task).apply(before, total[:-2], 3, 1)
     assert world.recover(owner).to_bytes() == plain.to_bytes()
     world.post_model(owner)
     world.board.next_block()

@@ -93,7 +93,7 @@ def test_garbage_makes_the_sum_undecodable_and_is_charged(stages: Stages) -> Non
     assert (first.releases, first.summed, first.next_model) == (1, False, None)
     owner, before = world.owners[0], world.owners[0].model
     assert before is not None
-    other = rule_of(owner.task).apply(before, np.ones(before.layout.size, np.int64), 1)
+    other = rule_of(owner.task).apply(before, np.ones(before.layout.size, np.int64), 1, 1)
     with refused(world, "wrong-model"):
         owner.model = other
         world.post_model(owner)

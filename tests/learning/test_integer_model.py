@@ -28,9 +28,9 @@ def test_rule_agrees_with_vectors_from_exact_fractions(vector):
     total = np.array(vector["sum"], dtype=np.int64)
     if vector["next_model"] is None:
         with pytest.raises(ModelOverflow):
-            rule.apply(model, total, vector["count"])
+            rule.apply(model, total, vector["count"], 1)
         return
-    after = rule.apply(model, total, vector["count"])
+    after = rule.apply(model, total, vector["count"], 1)
     assert after.values.tolist() == vector["next_model"]
     if vector["momentum"]:
         assert after.velocity.tolist() == vector["next_velocity"]
@@ -49,17 +49,17 @@ def test_rule_is_exact_for_any_integers(m, s, num, den, count):
     rule = IntegerMean(lr_num=num, lr_den=den)
     model, total = model_of([m]), np.array([s], dtype=np.int64)
     if -(2**63) <= expected < 2**63 and -(2**63) <= step < 2**63:
-        assert rule.apply(model, total, count).values.tolist() == [expected]
+        assert rule.apply(model, total, count, 1).values.tolist() == [expected]
     else:
         with pytest.raises(ModelOverflow):
-            rule.apply(model, total, count)
+            rule.apply(model, total, count, 1)
 
 
 def test_velocity_and_momentum_belong_together():
     with pytest.raises(InvalidInput, match="velocity exactly if"):
-        IntegerMean(lr_num=1, lr_den=1, momentum=5).apply(model_of([1]), np.zeros(1, np.int64), 1)
+        IntegerMean(lr_num=1, lr_den=1, momentum=5).apply(model_of([1]), np.zeros(1, np.int64), 1, 1)
     with pytest.raises(InvalidInput, match="velocity exactly if"):
-        IntegerMean(lr_num=1, lr_den=1).apply(model_of([1], [0]), np.zeros(1, np.int64), 1)
+        IntegerMean(lr_num=1, lr_den=1).apply(model_of([1], [0]), np.zeros(1, np.int64), 1, 1)
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_velocity_and_momentum_belong_together():
 )
 def test_rule_out_of_range_is_refused(rule, total, count):
     with pytest.raises(InvalidInput, match="cannot be applied"):
-        IntegerMean(**rule).apply(model_of([1]), np.array(total, dtype=np.int64), count)
+        IntegerMean(**rule).apply(model_of([1]), np.array(total, dtype=np.int64), count, 1)
 
 
 @given(

@@ -26,8 +26,8 @@ def test_the_tasks_own_rule_is_the_integer_mean() -> None:
     model = first_model(task, trainer_of(task).initial())
     assert model.velocity is not None
     total = np.arange(model.values.size, dtype=np.int64)
-    made = update_rule_of(task).apply(model, total, 3)
-    assert made.to_bytes() == rule_of(task).apply(model, total, 3).to_bytes()
+    made = update_rule_of(task).apply(model, total, 3, 1)
+    assert made.to_bytes() == rule_of(task).apply(model, total, 3, 1).to_bytes()
     with pytest.raises(InvalidInput, match="no place in it"):
         update_rule_of(task, "tests.roles.own_rule:double")
 
@@ -37,7 +37,7 @@ def test_an_owners_function_makes_the_model() -> None:
     model = first_model(task, trainer_of(task).initial())
     assert model.velocity is None
     total = np.arange(model.values.size, dtype=np.int64)
-    made = update_rule_of(task, "tests.roles.own_rule:double").apply(model, total, 2)
+    made = update_rule_of(task, "tests.roles.own_rule:double").apply(model, total, 2, 1)
     assert (made.values == model.values + total).all()
 
 
@@ -69,4 +69,4 @@ def test_a_function_that_makes_no_fit_model_is_named(function: str, words: str) 
     model = first_model(task, trainer_of(task).initial())
     rule = update_rule_of(task, f"tests.roles.own_rule:{function}")
     with pytest.raises(OwnerRuleFailed, match=words):
-        rule.apply(model, np.zeros_like(model.values), 2)
+        rule.apply(model, np.zeros_like(model.values), 2, 1)

@@ -44,3 +44,16 @@ def test_more_clients_than_rows_is_refused():
         splits.iid(make_dataset(3), 4, 0)
     with pytest.raises(InvalidInput, match="Dirichlet"):
         splits.label_skew(make_dataset(30), 4, 0, 0)
+
+
+def test_sorted_labels_leave_a_client_one_or_two():
+    data = make_dataset(600)
+    parts = splits.by_label(data, 12)
+    assert {len(part) for part in parts} == {50}
+    mixed = [part for part in parts if len(set(part.labels.tolist())) > 1]
+    assert len(mixed) <= 1
+    counts = [int(np.bincount(part.labels, minlength=2)[1]) for part in parts]
+    assert counts == sorted(counts)
+    assert sum(counts) == int((data.labels == 1).sum())
+    with pytest.raises(InvalidInput, match="cannot be split"):
+        splits.by_label(data, 601)

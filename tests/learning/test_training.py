@@ -118,7 +118,7 @@ def test_empty_dataset_is_refused():
 
 
 def test_custom_tasks_bring_their_own_trainer():
-    with pytest.raises(InvalidInput, match="own trainer"):
+    with pytest.raises(InvalidInput, match="trainer's own"):
         network_of(make_task(model={"kind": "custom", "parameters": 7}))
     with pytest.raises(InvalidInput, match="own trainer"):
         trainer_of(make_task(training={"algorithm": "custom"}))

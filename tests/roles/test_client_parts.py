@@ -3,16 +3,19 @@
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from anofel.board.state import TaskState
 from anofel.errors import InvalidInput
 from anofel.keys import KeyDirectory
+from anofel.learning.build import trainer_of
 from anofel.learning.integer_model import IntegerModel
 from anofel.messages import Task as PostedTask
 from anofel.phase2_training.announce_task import announce
 from anofel.primitives import DatasetType
+from anofel.roles.client import Client
 from anofel.roles.client_files import ClientSettings, init_client
 from anofel.roles.client_journal import Journal, Turn
 from anofel.roles.client_leave import AlreadyLeft, leave_board
@@ -101,7 +104,7 @@ def test_a_model_of_another_shape_is_refused() -> None:
         ({"w": np.zeros(size)}, task.task.model.scale_bits + 1),
     ):
         with pytest.raises(TaskRefused):
-            read_model(IntegerModel.from_parameters(parameters, bits).to_bytes(), task)
+            read_model(IntegerModel.from_parameters(parameters, bits).to_bytes(), task, trainer_of(task.task))
 
 
 # Settings
@@ -120,6 +123,7 @@ def test_a_model_of_another_shape_is_refused() -> None:
         {"first_wait": -1},
         {"dataset_type": 2**32},
         {"data": 3},
+        {"trainer": 3},
     ],
 )
 def test_a_wrong_setting_is_named(change: dict[str, object]) -> None:
@@ -178,3 +182,16 @@ def test_leaving_deletes_what_can_be_deleted(keys: KeyDirectory, tmp_path: Path)
         leave_board(directory, destroy_key=True)
     with open_client(*made) as directory:
         assert list(directory.secrets) == []
+
+
+def test_the_turn_that_was_taken_is_known_after_its_iteration_is_over(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "journal")
+    turns = [Turn(0, number, bytes(32), False, 5) for number in (1, 2, 3, 4)]
+    for turn in turns:
+        journal.begin(turn)
+    journal.skip(turns[0], "late", "too late")
+    journal.accept(turns[1])
+    journal.finish(turns[1], "summed")
+    journal.skip(turns[2], "floor-not-met", "too little")
+    taken = Client.turns_taken(SimpleNamespace(journal=journal))  # type: ignore[arg-type]
+    assert [turn.iteration for turn in taken] == [2, 3]

@@ -90,7 +90,7 @@ def test_a_committee_refreshes_then_changes_a_member_and_goes_on(world: Deployme
         updates = [a_vector(task, 10 * iteration + place) for place in range(3)]
         for client, update in zip(world.clients, updates, strict=True):
             world.submit(bundle, client, update)
-        expected = rule.apply(expected, np.sum(updates, axis=0, dtype=np.int64), 3)
+        expected = rule.apply(expected, np.sum(updates, axis=0, dtype=np.int64), 3, 1)
 
     post(1)
     parties = ["--name", "summer", "--dealer", subjects["member-a"], "--dealer", subjects["member-c"]]

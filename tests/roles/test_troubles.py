@@ -80,7 +80,7 @@ def test_a_board_restarted_with_a_wrong_clock_a_liar_and_a_latecomer(
         world.submit(bundle, world.clients[2], updates[2])
         first = world.wait_outcome(task_id, 1)
         assert (first.progress, first.count) == (Progress.SUMMED, 3)
-        expected = rule.apply(expected, np.sum(updates, axis=0, dtype=np.int64), 3)
+        expected = rule.apply(expected, np.sum(updates, axis=0, dtype=np.int64), 3, 1)
 
         # 2. It comes back an hour behind; one client posts garbage, another joins.
         bundle = world.wait_open(task_id, 2)
@@ -98,7 +98,7 @@ def test_a_board_restarted_with_a_wrong_clock_a_liar_and_a_latecomer(
         for client, update in zip(world.clients[1:], updates, strict=True):
             world.submit(bundle, client, update)
         assert world.wait_outcome(task_id, 3).progress is Progress.SUMMED
-        expected = rule.apply(expected, np.sum(updates, axis=0, dtype=np.int64), 3)
+        expected = rule.apply(expected, np.sum(updates, axis=0, dtype=np.int64), 3, 1)
         result = owner.finish()
         assert [entry["outcome"] for entry in result["iterations"]] == ["summed", "undecodable", "summed"]
         assert result["iterations"][2]["model"] == expected.digest().hex()

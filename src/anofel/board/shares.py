@@ -27,7 +27,9 @@ from anofel.committee.errors import KeyRefused, PayloadRefused, Undecodable
 from anofel.committee.interface import CommitteeKey, EncryptedSum, Int64Vector, Scheme
 from anofel.committee.permit import DecryptedCount, SumPermit
 from anofel.committee.verified import VerifiedCountShare, VerifiedShare
-from anofel.learning.integer_model import IntegerMean, IntegerModel, ModelOverflow
+from anofel.learning.build import rule_of
+from anofel.learning.integer_model import IntegerModel, ModelOverflow
+from anofel.task import Task
 
 MAX_KEYS = 64
 MAX_SUMS = 4
@@ -117,15 +119,16 @@ class ShareDesk:
             return None
         task = state.tasks[position.task_id]
         total = hashlib.sha256(vector.astype("<i8", copy=False).tobytes()).digest()
-        rule = task.task.rule
-        if rule.kind != INTEGER_MEAN:
+        if task.task.rule.kind != INTEGER_MEAN:
             return OpenedSum(total, None)
         assert task.model is not None
         assert position.count is not None
+        assert bundle.current is not None
         model = IntegerModel.from_bytes(self._attachments.read(task.model))
-        mean = IntegerMean(lr_num=rule.lr_num, lr_den=rule.lr_den, momentum=rule.momentum)
+        rule = rule_of(Task.from_bytes(task.task.document))
         try:
-            return OpenedSum(total, mean.apply(model, model.own_part(vector), position.count).digest())
+            made = rule.apply(model, model.own_part(vector), position.count, bundle.current.number)
+            return OpenedSum(total, made.digest())
         except ModelOverflow:
             return None
 

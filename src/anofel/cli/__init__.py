@@ -7,7 +7,7 @@ import sys
 
 import typer
 
-from anofel.cli import aggregator, ca, certifier, client, node, owner, setup, study
+from anofel.cli import aggregator, ca, certifier, client, model, node, owner, setup, study
 from anofel.cli.audit import audit
 from anofel.cli.demo import demo
 from anofel.cli.privacy import privacy
@@ -24,6 +24,7 @@ app.add_typer(aggregator.app, name="aggregator")
 app.add_typer(ca.app, name="ca")
 app.add_typer(certifier.app, name="certifier")
 app.add_typer(client.app, name="client")
+app.add_typer(model.app, name="model")
 app.add_typer(node.app, name="node")
 app.add_typer(owner.app, name="owner")
 app.add_typer(setup.app, name="setup")

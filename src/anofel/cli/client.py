@@ -15,8 +15,10 @@ from anofel.cli.role_options import (
     NewDirectory,
     PassphraseFileOption,
     ProxyOption,
+    TrainerOption,
     WaitOption,
     at_work,
+    check_trainer,
     genesis_hash,
     opened,
     show,
@@ -37,9 +39,14 @@ def init(
     directory: NewDirectory,
     board: BoardOption,
     genesis: GenesisOption,
-    data: Annotated[Path, typer.Option(help="Your rows: .csv, .parquet or .npz.", show_default=False)],
+    data: Annotated[
+        Path, typer.Option(help="Your rows: .csv, .parquet or .npz; images as .npz.", show_default=False)
+    ],
     schema: Annotated[
-        Path, typer.Option(help="A file with a schema table, such as the task file.", show_default=False)
+        Path,
+        typer.Option(
+            help="A file with a schema table or a study's name, such as the task file.", show_default=False
+        ),
     ],
     keys: Annotated[Path, typer.Option(help="A directory of proof keys.", show_default=False)],
     max_epsilon: Annotated[
@@ -52,6 +59,7 @@ def init(
     ],
     dataset_type: Annotated[int, typer.Option("--type", help="The dataset type.", min=0)] = 0,
     task: Annotated[str, typer.Option(help="The task to train, by name or id; the only one that fits.")] = "",
+    trainer: TrainerOption = "",
     unit: Annotated[str, typer.Option(help="client or record.", rich_help_panel=_FLOORS)] = "client",
     relation: Annotated[str, typer.Option(help="zero-out or replace.", rich_help_panel=_FLOORS)] = "zero-out",
     delta: Annotated[str, typer.Option(help="The δ of your ε.", rich_help_panel=_FLOORS)] = "0.00001",
@@ -83,6 +91,7 @@ def init(
 
     if directory.exists():
         raise FileExists(f"{directory} exists already; it is not overwritten.")
+    check_trainer(trainer)
     init_client(
         directory,
         unlock_with(key_file, passphrase_file, new=True),
@@ -101,6 +110,7 @@ def init(
             "min_clients": min_clients,
             "min_anonymity_set": min_anonymity_set,
             "first_wait": first_wait,
+            **({"trainer": trainer} if trainer else {}),
         },
         proxy=proxy,
         ca_file=ca_file,
@@ -214,8 +224,7 @@ def train(
     with at_work(directory, ROLE, key_file, passphrase_file) as (found, board):
         client = Client(found, board, note, cover=cover, once=True)
         client.run(seconds=wait)
-        turn = client.turn
-        assert turn is not None
+        turn = client.turns_taken()[-1]
         shown: dict[str, Any] = {
             "bundle": turn.bundle,
             "iteration": turn.iteration,

@@ -10,9 +10,11 @@ from anofel.cli.role_options import (
     Directory,
     KeyFileOption,
     PassphraseFileOption,
+    TrainerOption,
     WaitOption,
     add_init,
     at_work,
+    check_trainer,
     show,
     show_status,
 )
@@ -43,6 +45,10 @@ def announce(
             "module:function; kept in role.toml."
         ),
     ] = "",
+    trainer: TrainerOption = "",
+    first_model: Annotated[
+        Path | None, typer.Option(help="The model file to start at, say of anofel model import.")
+    ] = None,
     wait: WaitOption = 600,
     key_file: KeyFileOption = None,
     passphrase_file: PassphraseFileOption = None,
@@ -52,14 +58,18 @@ def announce(
 
     Example: anofel owner announce owner task.toml --committee 5c0f… --key-file owner.key
     """
-    from anofel.roles.owner import Owner
+    from anofel.learning.integer_model import IntegerModel
+    from anofel.roles.owner import Own, Owner
     from anofel.task import Task
 
     loaded = Task.load(task)
+    check_trainer(trainer)
     with at_work(directory, ROLE, key_file, passphrase_file) as (found, board):
         owner = Owner(found, board, note)
         board.sync()
-        task_id = owner.announce(loaded, _key_id(committee), early_end=early_end, rule=rule)
+        first = None if first_model is None else IntegerModel.load(first_model)
+        own = Own(rule=rule, trainer=trainer, first=first)
+        task_id = owner.announce(loaded, _key_id(committee), early_end=early_end, own=own)
         board.wait_for(lambda state: task_id in state.tasks, "the announcement", seconds=wait)
         show("Task", {"task": task_id.hex(), "name": loaded.name, "committee": committee}, as_json=as_json)
 
@@ -81,14 +91,13 @@ def run(
 
     Example: anofel owner run owner --validation held-out.csv --key-file owner.key
     """
-    from anofel.learning.evaluate import evaluate_on
     from anofel.roles.owner import Owner
     from anofel.studies.load import load_file
 
     with at_work(directory, ROLE, key_file, passphrase_file, daemon=True) as (found, board):
         owner = Owner(found, board, note, end_after=end_after)
         if validation is not None:
-            owner.evaluate = evaluate_on(owner.task, load_file(validation, owner.task.schema))
+            owner.measure_on(load_file(validation, owner.task.schema))
         owner.run()
         show(f"The task {owner.task.name}", owner.status(), as_json=as_json)
 

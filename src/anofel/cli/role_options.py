@@ -54,7 +54,23 @@ CertificateOption = Annotated[
     Path, typer.Option(help="The role's certificate, a chain in PEM, leaf first.", show_default=False)
 ]
 KeyOption = Annotated[Path, typer.Option(help="Its key in PEM, which only you may read.", show_default=False)]
+TrainerOption = Annotated[
+    str,
+    typer.Option(
+        help="Your own trainer for a custom task, module:function; code that you trust with your data."
+    ),
+]
 WaitOption = Annotated[float, typer.Option(help="Seconds after which to give up.", min=0)]
+
+
+def check_trainer(trainer: str) -> None:
+    """Check that ``--trainer`` can be imported, and say what naming one means."""
+    if not trainer:
+        return
+    from anofel.learning.build import import_trainer
+
+    import_trainer(trainer)
+    note(f"'{trainer}' is code that runs here with your rights and sees your data: name only what you trust.")
 
 
 def genesis_hash(text: str) -> bytes:

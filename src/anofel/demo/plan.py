@@ -22,7 +22,7 @@ WINDOW_BLOCKS: Final = 3
 """The drawn posting times lie in so many blocks."""
 PATIENCE_BLOCKS: Final = 120
 """Deadline of committees and owners; they are much faster."""
-WORK_PROOFS: Final = 2
+WORK_PROOFS: Final = 2.5
 """What a client does before its post takes as long as so many proofs."""
 MAX_LENGTH: Final = 1000
 TARGET_EPSILON: Final = 1.0

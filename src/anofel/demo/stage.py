@@ -41,7 +41,7 @@ from anofel.testing_ca import TestAuthority
 
 POLICY: Final = "policy.toml"
 _HOUR: Final = 3600
-_PROOFS: Final = 3
+_PROOFS: Final = 5
 
 
 class Stage:
@@ -164,7 +164,7 @@ _LIMITS: Final = Limits(
 
 
 def _proof_seconds(keys: KeyDirectory) -> float:
-    """Measure how long this machine needs for a proof, with one thread."""
+    """Measure how long a proof takes on this machine, with one thread; the slowest counts."""
     prover, certifier, msk = (
         keys.registration_prover(threads=1),
         CertifierSecret.generate(),
@@ -175,8 +175,9 @@ def _proof_seconds(keys: KeyDirectory) -> float:
     credential = Credential(msk, d, dt, certifier.public_key(), certificate)
     tree = CertifierTree()
     tree.append([certifier.public_key()])
-    began = time.monotonic()
+    slowest = 0.0
     for _ in range(_PROOFS):
+        began = time.monotonic()
         register(
             credential,
             salt=Salt.generate(),
@@ -185,4 +186,5 @@ def _proof_seconds(keys: KeyDirectory) -> float:
             epoch=Epoch(bytes(32), 0),
             prover=prover,
         )
-    return (time.monotonic() - began) / _PROOFS
+        slowest = max(slowest, time.monotonic() - began)
+    return slowest

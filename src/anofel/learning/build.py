@@ -1,36 +1,112 @@
-"""Build the NumPy trainer that a task asks for."""
+"""Make what a task asks for: its trainer and its update rule. Trainers are made here and nowhere else.
+
+Rules for a trainer of one's own, in the same words in ``docs/networks.md``:
+
+1. A task of the kind ``custom`` names no trainer; everybody who trains or starts it brings the same one,
+   as ``module:function``, where ``function(task)`` returns a trainer.
+2. A trainer of one's own is used for custom tasks only.
+3. Its first model has as many parameters as the task says.
+
+Security: a trainer of one's own is code that runs with the rights of the one who named it, and sees its data.
+"""
 
 import math
+from collections.abc import Callable
 
+from anofel.entry_points import load_function
 from anofel.errors import InvalidInput
 from anofel.learning.dense import DenseNetwork
 from anofel.learning.federated import FedAvg, FedSGD
 from anofel.learning.integer_model import IntegerMean
-from anofel.task import Task
+from anofel.learning.parameters import Layout
+from anofel.learning.trainer import Trainer
+from anofel.network_sizes import NETWORKS
+from anofel.task import DENSE, Task
+
+
+class TrainerRefused(InvalidInput):
+    """A trainer of one's own cannot be used for a task."""
+
+    code = "trainer-refused"
+
+
+class TorchMissing(InvalidInput):
+    """A task needs PyTorch, which is not installed."""
+
+    code = "torch-missing"
+
+
+def trainer_of(task: Task, own: str = "") -> Trainer:
+    """Make the trainer of a task; `own` names the one that a custom task needs, as ``module:function``.
+
+    Raises ``TrainerRefused``, ``TorchMissing``.
+    """
+    if "custom" in (task.model.kind, task.training.algorithm):
+        return _own_trainer(task, own)  # (1)
+    if own:  # (2)
+        raise TrainerRefused(f"Task '{task.name}' is not custom; it trains without '{own}'.")
+    return _torch_trainer(task) if task.model.kind in NETWORKS else _dense_trainer(task)
 
 
 def network_of(task: Task) -> DenseNetwork:
-    """Make the network of a task; refuses ``custom`` models, which bring their own trainer."""
-    if task.model.kind == "custom":
-        raise InvalidInput("The task has a custom model; give its own trainer.")
+    """Make the dense network of a task that has one."""
+    if task.model.kind not in DENSE:
+        raise InvalidInput(f"The network of a task of the kind '{task.model.kind}' is its trainer's own.")
     features = math.prod(task.schema.row_shape)
     return DenseNetwork(features=features, classes=task.schema.classes, hidden=task.model.hidden)
 
 
-def trainer_of(task: Task) -> FedSGD | FedAvg:
-    """Make the trainer of a task."""
+def _dense_trainer(task: Task) -> FedSGD | FedAvg:
     network, training = network_of(task), task.training
     if training.algorithm == "fedsgd":
         return FedSGD(network, task.model.seed)
-    if training.algorithm == "fedavg":
-        return FedAvg(
-            network, float(training.learning_rate), training.epochs, training.batch_size, task.model.seed
+    return FedAvg(
+        network, float(training.learning_rate), training.epochs, training.batch_size, task.model.seed
+    )
+
+
+def _torch_trainer(task: Task) -> Trainer:
+    try:
+        from anofel.learning.pytorch.networks import make_network
+        from anofel.learning.pytorch.trainer import TorchTrainer
+    except ModuleNotFoundError as error:
+        if error.name != "torch":
+            raise
+        raise TorchMissing(
+            f"The network {task.model.kind} needs PyTorch: pip install 'anofel[torch]'."
+        ) from None
+    schema = task.schema
+    return TorchTrainer.for_task(
+        task, lambda: make_network(task.model.kind, schema.row_shape, schema.classes)
+    )
+
+
+def _own_trainer(task: Task, own: str) -> Trainer:
+    if not own:
+        raise TrainerRefused(f"Task '{task.name}' is custom; name its own trainer as module:function.")
+    made = import_trainer(own)(task)
+    if not isinstance(made, Trainer):
+        raise TrainerRefused(f"'{own}' must be a function that takes a task and returns a trainer.")
+    size = Layout.of(made.initial()).size
+    if size != task.model.parameters:  # (3)
+        raise TrainerRefused(
+            f"The trainer '{own}' has {size} parameters, task '{task.name}' {task.model.parameters}."
         )
-    raise InvalidInput("The task has a custom training algorithm; give its own trainer.")
+    return made
+
+
+def import_trainer(own: str) -> Callable[[Task], object]:
+    """Import the function that makes a trainer of one's own. Raises ``TrainerRefused``."""
+    try:
+        made: Callable[[Task], object] = load_function(own, "The trainer")
+    except InvalidInput as error:
+        raise TrainerRefused(str(error)) from None
+    return made
 
 
 def rule_of(task: Task) -> IntegerMean:
     """Make the update rule of a task; refuses the kind ``owner``, whose owner makes each model."""
-    if task.rule.kind != "integer-mean":
+    rule = task.rule
+    if rule.kind != "integer-mean":
         raise InvalidInput("The task's owner makes each model by a rule of its own.")
-    return IntegerMean(lr_num=task.rule.lr_num, lr_den=task.rule.lr_den, momentum=task.rule.momentum)
+    return IntegerMean(lr_num=rule.lr_num, lr_den=rule.lr_den, momentum=rule.momentum, schedule=rule.schedule)

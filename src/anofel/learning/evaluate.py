@@ -2,9 +2,13 @@
 
 from collections.abc import Callable
 
-from anofel.learning.build import network_of
+import numpy as np
+
+from anofel.errors import InvalidInput
+from anofel.learning.build import trainer_of
 from anofel.learning.integer_model import IntegerModel
 from anofel.learning.metrics import accuracy, auc
+from anofel.learning.trainer import Predictor, Trainer
 from anofel.studies.dataset import Dataset
 from anofel.task import Task
 
@@ -12,15 +16,20 @@ Measure = Callable[[IntegerModel], dict[str, float]]
 """Gives the quality of a model by the names of the measures."""
 
 
-def evaluate_on(task: Task, rows: Dataset) -> Measure:
-    """Return what measures a task's models on these rows; with two classes also the area under the curve."""
-    network, inputs = network_of(task), rows.inputs()
+def evaluate_on(task: Task, rows: Dataset, trainer: Trainer | None = None) -> Measure:
+    """Return what measures a task's models on these rows; with two classes also the area under the curve.
+
+    Raises ``InvalidInput`` for a trainer that cannot predict.
+    """
+    predictor = trainer_of(task) if trainer is None else trainer
+    if not isinstance(predictor, Predictor):
+        raise InvalidInput(f"The trainer of task '{task.name}' has no 'probabilities' to measure models by.")
 
     def measure(model: IntegerModel) -> dict[str, float]:
-        parameters = model.parameters()
-        probabilities = network.probabilities(parameters, inputs)
+        probabilities = predictor.probabilities(model.parameters(), rows)
+        chosen = probabilities[np.arange(len(rows)), rows.labels]
         found = {
-            "loss": network.loss(parameters, inputs, rows.labels),
+            "loss": float(-np.log(np.maximum(chosen, np.finfo(float).tiny)).mean()),
             "accuracy": accuracy(probabilities, rows.labels),
         }
         if task.schema.classes == 2 and 0 < int((rows.labels == 1).sum()) < len(rows):

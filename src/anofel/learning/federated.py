@@ -1,6 +1,5 @@
 """FedSGD and FedAvg over a dense network (step 4)."""
 
-import secrets
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,17 +8,13 @@ from numpy.typing import NDArray
 from anofel.errors import InvalidInput
 from anofel.learning.dense import DenseNetwork
 from anofel.learning.parameters import Parameters
+from anofel.learning.sampling import require_rows, sample_records
 from anofel.learning.trainer import LocalUpdate
 from anofel.studies.dataset import Dataset
 
 
 def _negated(gradient: Parameters) -> dict[str, NDArray[np.float64]]:
     return {name: -array for name, array in gradient.items()}
-
-
-def _require_rows(dataset: Dataset) -> None:
-    if not len(dataset):
-        raise InvalidInput("There is nothing to train on: the dataset has no rows.")
 
 
 @dataclass(frozen=True)
@@ -39,19 +34,16 @@ class FedSGD:
 
     def train(self, parameters: Parameters, dataset: Dataset) -> LocalUpdate:
         """Compute one gradient over the whole dataset."""
-        _require_rows(dataset)
+        require_rows(dataset)
         gradient = self.network.gradient(parameters, dataset.inputs(), dataset.labels)
         return LocalUpdate(_negated(gradient), len(dataset))
 
     def train_records(
         self, parameters: Parameters, dataset: Dataset, clipping_norm: float, sampling_rate: float = 1.0
     ) -> LocalUpdate:
-        """Sum the clipped gradients of the records, each sampled independently with `sampling_rate`.
-
-        Security: which records were sampled is secret, so the choice comes from the operating system.
-        """
-        _require_rows(dataset)
-        rows = dataset if sampling_rate == 1.0 else dataset.take(_poisson_sample(len(dataset), sampling_rate))
+        """Sum the clipped gradients of the records, each sampled independently with `sampling_rate`."""
+        require_rows(dataset)
+        rows = sample_records(dataset, sampling_rate)
         gradient = self.network.clipped_gradient_sum(parameters, rows.inputs(), rows.labels, clipping_norm)
         return LocalUpdate(_negated(gradient), len(rows))
 
@@ -80,7 +72,7 @@ class FedAvg:
 
     def train(self, parameters: Parameters, dataset: Dataset) -> LocalUpdate:
         """Train for the local epochs; batches are shuffled by the public seed and the epoch."""
-        _require_rows(dataset)
+        require_rows(dataset)
         inputs, labels = dataset.inputs(), dataset.labels
         local = {name: array.copy() for name, array in parameters.items()}
         for epoch in range(self.epochs):
@@ -91,9 +83,3 @@ class FedAvg:
                 for name, array in gradient.items():
                     local[name] -= self.learning_rate * array
         return LocalUpdate({name: local[name] - parameters[name] for name in local}, len(dataset))
-
-
-def _poisson_sample(count: int, rate: float) -> NDArray[np.int64]:
-    """Choose each of `count` rows independently with probability at most `rate` (to 2^-64)."""
-    words = np.frombuffer(secrets.token_bytes(8 * count), dtype="<u8")
-    return np.flatnonzero(words < np.uint64(min(int(rate * 2**64), 2**64 - 1)))

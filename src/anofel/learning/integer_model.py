@@ -20,13 +20,16 @@ import hashlib
 import math
 import struct
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from anofel._core import update_rule
 from anofel.errors import InvalidInput
+from anofel.files import read_small_file
 from anofel.learning.parameters import Layout, Parameters
+from anofel.task import RateChange
 
 Integers = NDArray[np.int64]
 
@@ -34,6 +37,7 @@ _MAGIC = b"anofel.model.1\0\0"
 _MAX_TENSORS = 4096
 _MAX_NAME_BYTES = 255
 _MAX_DIMENSIONS = 8
+_MAX_FILE_BYTES = 1 << 34
 MAX_SCALE_BITS = 40
 
 
@@ -135,6 +139,11 @@ class IntegerModel:
         """Cut a sum to the entries of the model's parameters; metric slots stand after them."""
         return total[: self.layout.size]
 
+    @classmethod
+    def load(cls, path: Path) -> "IntegerModel":
+        """Read a model file from disk."""
+        return cls.from_bytes(read_small_file(path, _MAX_FILE_BYTES))
+
     def digest(self) -> bytes:
         """SHA-256 of the canonical file."""
         return hashlib.sha256(self.to_bytes()).digest()
@@ -148,26 +157,37 @@ class IntegerMean:
     lr_den: int
     momentum: int = 0
     """β in units of 2^−16, below 2^16."""
+    schedule: tuple[RateChange, ...] = ()
+    """Changes of the learning rate, in the order of their iterations."""
+
+    def rate(self, iteration: int) -> tuple[int, int]:
+        """Give numerator and denominator of the learning rate of an iteration of the board."""
+        rate = self.lr_num, self.lr_den
+        for change in self.schedule:
+            if change.iteration <= iteration:
+                rate = change.lr_num, change.lr_den
+        return rate
 
     def initial(self, parameters: Parameters, scale_bits: int) -> IntegerModel:
         """Make the first model of a task; it carries a velocity exactly if the rule has momentum."""
         return IntegerModel.from_parameters(parameters, scale_bits, momentum=self.momentum > 0)
 
-    def apply(self, model: IntegerModel, total: Integers, count: int) -> IntegerModel:
-        """Compute the next model from the sum of `count` integer updates, the same bits for everyone."""
+    def apply(self, model: IntegerModel, total: Integers, count: int, iteration: int) -> IntegerModel:
+        """Compute the next model from an iteration's sum of `count` updates, the same bits for everyone."""
         if (model.velocity is not None) != (self.momentum > 0):
             raise InvalidInput("A model carries a velocity exactly if its rule has momentum.")
         if total.dtype != np.int64:
             raise InvalidInput("The sum of updates must be 64-bit integers.")
         velocity = np.zeros_like(model.values) if model.velocity is None else model.velocity
+        lr_num, lr_den = self.rate(iteration)
         try:
             values, next_velocity = update_rule.integer_mean(
                 _bytes(model.values),
                 _bytes(velocity),
                 _bytes(total),
                 momentum=self.momentum,
-                lr_num=self.lr_num,
-                lr_den=self.lr_den,
+                lr_num=lr_num,
+                lr_den=lr_den,
                 count=count,
             )
         except OverflowError as error:

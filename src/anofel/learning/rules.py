@@ -15,8 +15,8 @@ from anofel.task import Task
 class UpdateRule(Protocol):
     """How a sum becomes the next model."""
 
-    def apply(self, model: IntegerModel, total: Integers, count: int) -> IntegerModel:
-        """Return the next model from the sum of ``count`` updates."""
+    def apply(self, model: IntegerModel, total: Integers, count: int, iteration: int) -> IntegerModel:
+        """Return the next model from the sum of ``count`` updates in an iteration."""
         ...
 
 
@@ -53,7 +53,13 @@ class OwnRule:
     name: str
     function: Callable[..., Any]
 
-    def apply(self, model: IntegerModel, total: Integers, count: int) -> IntegerModel:
+    def apply(
+        self,
+        model: IntegerModel,
+        total: Integers,
+        count: int,
+        iteration: int,  # noqa: ARG002 - the owner's function does not get it
+    ) -> IntegerModel:
         """Return the next model. Raises ``OwnerRuleFailed``."""
         try:
             made = self.function(model, total, count)

@@ -1,7 +1,7 @@
 """The protocol of anything that trains: named parameters in, update and example count out.
 
-``anofel`` ships NumPy trainers (:mod:`anofel.learning.federated`); a PyTorch or scikit-learn user
-implements these methods and nothing else::
+``anofel`` ships NumPy trainers (:mod:`anofel.learning.federated`) and one for every module of PyTorch
+(:mod:`anofel.learning.pytorch`); anybody else implements these methods and nothing else::
 
     class MyTrainer:
         def initial(self) -> Parameters: ...

@@ -18,9 +18,9 @@ def next_model(
 ) -> IntegerModel:
     """Return what the rule makes of an opened sum; by a task's own rule the same bits for everyone."""
     vector = desk.opened_vector(state, bundle, position)
-    if vector is None or position.count is None:
+    if vector is None or position.count is None or bundle.current is None:
         raise InvalidInput("The sum cannot be decoded, so the model stays.")
-    return rule.apply(model, model.own_part(vector), position.count)
+    return rule.apply(model, model.own_part(vector), position.count, bundle.current.number)
 
 
 def metrics_of_sum(

@@ -99,7 +99,7 @@ def _contributions(
     first, second = worst_datasets(target)
     model = rule.initial(trainer.initial(), task.model.scale_bits)
     updates: tuple[list[Any], list[Any]] = ([], [])
-    for _ in range(rounds):
+    for iteration in range(1, rounds + 1):
         parameters = model.parameters()
         for side, dataset in enumerate((first, second)):
             if side == 1 and relation == "zero-out":
@@ -108,7 +108,7 @@ def _contributions(
             local = train_unit(trainer, parameters, dataset, plan)
             updates[side].append(encode(local, model.layout, plan).astype(np.float64))
         total = np.asarray(updates[0][-1], dtype=np.int64)
-        model = rule.apply(model, model.own_part(total), 1)
+        model = rule.apply(model, model.own_part(total), 1, iteration)
     return np.concatenate(updates[0]), np.concatenate(updates[1])
 
 

@@ -141,7 +141,9 @@ def _alpha(task: Task, plan: Plan) -> dict[str, Any]:
     mean = (
         math.sqrt(plan.total_variance(plan.spec.expected_clients)) / plan.spec.expected_clients / plan.scale
     )
-    rate = task.rule.lr_num / task.rule.lr_den
+    rule = task.rule
+    rates = [(rule.lr_num, rule.lr_den), *((step.lr_num, step.lr_den) for step in rule.schedule)]
+    rate = max(num / den for num, den in rates)
     iterations = plan.spec.max_releases
     value = error_bound(sigma=mean, coordinates=plan.dimension, iterations=iterations, failure=ERROR_FAILURE)
     return {"failure": ERROR_FAILURE, "per_mean": value, "per_model_step": rate * value}

@@ -34,7 +34,7 @@ def iterate(
     plan, rule = Plan.of(task), rule_of(task)
     trainer = trainer_of(task) if trainer is None else trainer
     model = rule.initial(trainer.initial(), task.model.scale_bits)
-    for _ in range(iterations):
+    for iteration in range(1, iterations + 1):
         parameters = model.parameters()
         total = np.zeros(plan.dimension, dtype=np.int64)
         for position, dataset in enumerate(clients, start=1):
@@ -43,5 +43,5 @@ def iterate(
                 total += encode(local, model.layout, plan)
             else:
                 total += protect(local, model.layout, plan, position if task.privacy.adaptive else None)
-        model = rule.apply(model, model.own_part(total), len(clients))
+        model = rule.apply(model, model.own_part(total), len(clients), iteration)
         yield model, total

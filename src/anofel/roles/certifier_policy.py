@@ -22,6 +22,7 @@ from anofel.entry_points import load_function
 from anofel.errors import AnofelError, InvalidInput
 from anofel.roles.certifier_log import CertificationRefused
 from anofel.sections import Section
+from anofel.studies.catalogue import study_named
 from anofel.studies.dataset import Dataset
 from anofel.studies.load import load_file
 from anofel.studies.schema import Schema, TableSchema, read_schema
@@ -129,8 +130,11 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 
 def load_schema(path: Path) -> Schema:
-    """Read the ``[schema]`` table of a file, such as a task file. Raises ``InvalidInput``."""
-    return read_schema(Section(read_toml(path), path.name).table("schema"))
+    """Read the ``[schema]`` of a file, or that of the study a task file names. Raises ``InvalidInput``."""
+    root = Section(read_toml(path), path.name)
+    if "schema" not in root and "task" in root and "study" in (head := root.table("task")):
+        return study_named(head.text("study")).schema()
+    return read_schema(root.table("schema"))
 
 
 def _duplicates(dataset: Dataset) -> int:

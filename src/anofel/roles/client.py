@@ -92,9 +92,7 @@ class Client(Role):
         self._keys = read_keys(self.settings, board.genesis)
         self._workshop: Workshop | None = None
         self._fetched = (0, 0)
-        self.turn: Turn | None = None
-        """The turn in the open iteration, as the last step left it."""
-        self._taken_before = self._turns_taken()
+        self._taken_before = len(self.turns_taken())
         self._settle()  # a crash may have come between a block and what it decides
 
     # Step 1.b: registration
@@ -176,7 +174,7 @@ class Client(Role):
     def step(self) -> str:
         """Do the next thing that is due on the board as it was last synced."""
         self._settle()
-        self.turn, state = None, self.state
+        state = self.state
         if not self.is_registered(state):
             return self._register()
         try:
@@ -191,19 +189,17 @@ class Client(Role):
         number = bundle.current.number
         if self.journal.find(bundle.number, number) is None and not self._begin(checked, bundle):
             return "its first iteration, which is drawn at random"
-        waits_for = self._take_turn(self._turn(bundle), checked, bundle)
-        self.turn = self._turn(bundle)
-        return waits_for
+        return self._take_turn(self._turn(bundle), checked, bundle)
 
     @property
     def is_done(self) -> bool:
         """Whether the one iteration is over that was asked for; a client that was late tries the next."""
-        return self.once and self._turns_taken() > self._taken_before
+        return self.once and len(self.turns_taken()) > self._taken_before
 
-    def _turns_taken(self) -> int:
-        """How many iterations this client took part in or decided against, from the journal."""
+    def turns_taken(self) -> list[Turn]:
+        """The iterations that this client took part in or decided against, from the journal."""
         turns = self.journal.turns()
-        return sum(turn.accepted or turn.skipped not in ("", "late") for turn in turns)
+        return [turn for turn in turns if turn.accepted or turn.skipped not in ("", "late")]
 
     def _fetch_models(self, bundle: Bundle) -> None:
         """Download what every client of the bundle downloads, also one that does not post this time."""
@@ -314,6 +310,7 @@ class Client(Role):
                 prover=self._keys.submission_prover(threads=1),
                 ledger=self.ledger,
                 floors=self.settings.floors,
+                trainer=self.settings.trainer,
             )
         return self._workshop
 

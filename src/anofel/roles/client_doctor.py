@@ -9,6 +9,7 @@ from typing import Any, Final
 from anofel.board.light_client import LightClient
 from anofel.board.rules.common import addressee_of
 from anofel.errors import AnofelError
+from anofel.learning.build import trainer_of
 from anofel.learning.certified import dataset_digest
 from anofel.roles.certifier_policy import load_schema
 from anofel.roles.client import Client
@@ -48,6 +49,7 @@ class Doctor:
             "schema": self._schema,
             "certificate": self._certificate,
             "task": self._task,
+            "trainer": self._trainer,
             "expected wait": self._wait,
             "bytes per iteration": self._bytes,
         }
@@ -102,6 +104,13 @@ class Doctor:
         one = checked.plan.epsilon(1, relation)
         whole = checked.plan.epsilon(checked.task.privacy.max_releases, relation)
         return f"'{checked.name}': ε = {one:.3f} per iteration, {whole:.3f} for all ({relation})"
+
+    def _trainer(self) -> str:
+        task, own = self._checked().task, self.settings.trainer
+        trainer_of(task, own)
+        if own:
+            return f"'{own}' is your own: code that runs here with your rights and sees your data"
+        return f"the package's own, for the kind '{task.model.kind}'"
 
     def _wait(self) -> str:
         """From an iteration's opening to the post, on average; and the most boundaries before the first."""

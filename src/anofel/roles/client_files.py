@@ -10,6 +10,7 @@ from anofel.errors import AnofelError, InvalidInput
 from anofel.files import read_small_file
 from anofel.keys import KeyDirectory
 from anofel.keystore import Keystore, Unlock
+from anofel.learning.build import import_trainer
 from anofel.learning.certified import CertifiedDataset, dataset_digest
 from anofel.messages import Genesis
 from anofel.phase1_setup.certification import Credential
@@ -47,6 +48,8 @@ class ClientSettings:
     """The most boundaries that a newcomer waits before its first post (D-07)."""
     task: str
     """The task to train: its name or the beginning of its id; empty for the only one that fits."""
+    trainer: str
+    """The client's own trainer as ``module:function``, code that it trusts with its data; or empty."""
 
     @classmethod
     def of(cls, config: RoleConfig) -> Self:
@@ -67,6 +70,7 @@ class ClientSettings:
             floors=floors,
             first_wait=_integer(values, "first_wait", 0, MAX_FIRST_WAIT, 3),
             task=_text(values, "task", ""),
+            trainer=_text(values, "trainer", ""),
         )
 
 
@@ -90,7 +94,8 @@ def init_client(
         raise InvalidInput(f"'{data}' has no rows.")
     own = {"data": str(data.absolute()), "keys": str(keys.absolute()), **settings}
     config = RoleConfig(role=ROLE, board=board, genesis=genesis_hash.hex(), settings=own)
-    ClientSettings.of(config)
+    if trainer := ClientSettings.of(config).trainer:
+        import_trainer(trainer)
     RoleDirectory.create(
         path,
         unlock,

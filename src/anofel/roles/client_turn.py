@@ -16,6 +16,7 @@ from anofel.learning.build import trainer_of
 from anofel.learning.certified import CertifiedDataset
 from anofel.learning.integer_model import IntegerModel
 from anofel.learning.parameters import Layout
+from anofel.learning.trainer import Trainer
 from anofel.phase1_setup.certification import Credential
 from anofel.phase2_training.local_training import LocalTraining
 from anofel.phase2_training.submit_update import (
@@ -74,6 +75,8 @@ class Workshop:
     prover: SubmissionProver
     ledger: Ledger
     floors: Floors
+    trainer: str
+    """The client's own trainer, for custom tasks; empty for all others."""
 
     def get_ready(self, checked: CheckedTask) -> None:
         """Load the accounting of ε before it is needed; it takes a second. Raises what the floors refuse."""
@@ -93,10 +96,9 @@ class Workshop:
         if checked is None:
             return seal_submission(self._prepare(board, bundle, None, salt), None)
         self.floors.check_task(checked.plan, current.num_clients)
-        model = read_model(models[checked.posted.task_id], checked)
-        training = LocalTraining(
-            task=checked.task, trainer=trainer_of(checked.task), ledger=self.ledger, floors=self.floors
-        )
+        trainer = trainer_of(checked.task, self.trainer)
+        model = read_model(models[checked.posted.task_id], checked, trainer)
+        training = LocalTraining(task=checked.task, trainer=trainer, ledger=self.ledger, floors=self.floors)
         with ThreadPoolExecutor(1) as pool:
             target = board.state.tasks[checked.posted.task_id].position
             prepared = pool.submit(self._prepare, board, bundle, target, salt)
@@ -129,12 +131,15 @@ def fetch_models(board: LightClient, bundle: Bundle) -> dict[bytes, bytes]:
     return {name: board.attachments.read(model) for name, model in models if model is not None}
 
 
-def read_model(data: bytes, checked: CheckedTask) -> IntegerModel:
-    """Read a task's model; refuses one of another shape or scale. Raises ``TaskRefused``."""
+def read_model(data: bytes, checked: CheckedTask, trainer: Trainer) -> IntegerModel:
+    """Read a task's model; refuses one of another shape, scale or tensors than its trainer's.
+
+    Raises ``TaskRefused``.
+    """
     model = IntegerModel.from_bytes(data)
     task = checked.task
     if model.scale_bits != task.model.scale_bits or model.layout.size != task.model.parameters:
         raise TaskRefused(f"The model of task '{task.name}' has another size or scale than its document.")
-    if model.layout != Layout.of(trainer_of(task).initial()):
-        raise TaskRefused(f"The model of task '{task.name}' has other tensors than its document.")
+    if model.layout != Layout.of(trainer.initial()):
+        raise TaskRefused(f"The model of task '{task.name}' has other tensors than its trainer.")
     return model

@@ -10,6 +10,7 @@
 """
 
 import json
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
@@ -22,7 +23,7 @@ from anofel.certificates import Purpose
 from anofel.errors import InvalidInput
 from anofel.files import replace_file, write_new_file
 from anofel.learning.build import trainer_of
-from anofel.learning.evaluate import Measure
+from anofel.learning.evaluate import Measure, evaluate_on
 from anofel.learning.integer_model import IntegerModel
 from anofel.learning.rules import UpdateRule, first_model, update_rule_of
 from anofel.messages import Block, Model
@@ -33,13 +34,18 @@ from anofel.roles.directory import RoleDirectory
 from anofel.roles.outbox import Outbox
 from anofel.roles.outbox_pruning import forget_old
 from anofel.roles.role import CertifiedRole, Say
+from anofel.studies.dataset import Dataset
 from anofel.task import Task
 
 TASK: Final = "task"
 """The name of the announcement; a directory serves one task."""
 RULE: Final = "rule"
 """The setting that names the owner's own rule."""
+TRAINER: Final = "trainer"
+"""The setting that names the owner's own trainer."""
 MODELS: Final = "models"
+FIRST_MODEL: Final = "first.model"
+"""Where training starts, if not at the model that follows from the task."""
 ITERATIONS: Final = "iterations.jsonl"
 
 _STAYS: Final = {
@@ -47,6 +53,21 @@ _STAYS: Final = {
     Progress.UNDECODABLE: "the sum cannot be decoded",
     Progress.FAILED: "the committee did not finish in time",
 }
+
+
+@dataclass(frozen=True)
+class Own:
+    """What an owner brings along for a task that does not say it all: functions as ``module:function``."""
+
+    rule: str = ""
+    """Makes each model, for the rule ``owner``."""
+    trainer: str = ""
+    """Makes the first model and measures, for a custom task."""
+    first: IntegerModel | None = None
+    """Where training starts, if not at the usual model."""
+
+
+OWN_NOTHING: Final = Own()
 
 
 class NotAnnounced(InvalidInput):
@@ -81,28 +102,39 @@ class Owner(CertifiedRole):
 
     # The task
 
-    def announce(self, task: Task, key_id: bytes, *, early_end: bool = False, rule: str = "") -> bytes:
+    def announce(
+        self, task: Task, key_id: bytes, *, early_end: bool = False, own: Own = OWN_NOTHING
+    ) -> bytes:
         """Post the announcement, once; return the task's name.
 
-        ``rule`` is the owner's own function, for tasks with the rule ``owner``. A refused announcement
-        does not count: the next one takes its place. Raises ``Rejected`` before anything is sent, and
-        ``InvalidInput`` for a second task.
+        A refused announcement does not count: the next one takes its place. Raises ``Rejected`` before
+        anything is sent, and ``InvalidInput`` for a second task.
         """
         body = announce(task, key_id=key_id, early_end=early_end)
-        initial_model(task)  # refused here rather than when it is due
-        update_rule_of(task, rule)
+        usual = initial_model(task, own.trainer)  # refused here rather than when it is due
+        update_rule_of(task, own.rule)
         stored = announcement_in(self.directory.outbox)
         if stored is not None and stored != body:
             raise InvalidInput("This directory has another task; make a new one with anofel owner init.")
         if stored is None:
             check_task(self.state, body, RoleHolder(self.identity))
             self.directory.outbox.forget(TASK)  # one that the board refused makes room
-        if rule != self.directory.config.settings.get(RULE, ""):
-            self.directory.keep_setting(RULE, rule)
+        for name, value in ((RULE, own.rule), (TRAINER, own.trainer)):
+            if value != self._setting(name):
+                self.directory.keep_setting(name, value)
+        if own.first is not None:
+            self._keep_first(own.first, usual)
         sent = self.send(TASK, lambda: body)
         if sent.answer is not None and sent.is_refused:
             raise InvalidInput(f"The board refused the task ({sent.answer.refused}): {sent.answer.detail}")
         return self.task_id
+
+    def _keep_first(self, first: IntegerModel, usual: IntegerModel) -> None:
+        """Keep the model that training starts at. Raises ``InvalidInput`` if the task has other models."""
+        same = first.layout == usual.layout and first.scale_bits == usual.scale_bits
+        if not same or (first.velocity is None) != (usual.velocity is None):
+            raise InvalidInput("The first model has other tensors, scale or momentum than the task's models.")
+        replace_file(self.directory.path / FIRST_MODEL, first.to_bytes())
 
     @property
     def announcement(self) -> Announcement:
@@ -118,10 +150,17 @@ class Owner(CertifiedRole):
         """The task itself."""
         return Task.from_bytes(self.announcement.document)
 
+    def measure_on(self, rows: Dataset) -> None:
+        """Measure every new model on rows of the owner's own."""
+        self.evaluate = evaluate_on(self.task, rows, trainer_of(self.task, self._setting(TRAINER)))
+
     @cached_property
     def rule(self) -> UpdateRule:
         """How a sum becomes the next model: the task's rule, or the function that ``role.toml`` names."""
-        return update_rule_of(self.task, str(self.directory.config.settings.get(RULE, "")))
+        return update_rule_of(self.task, self._setting(RULE))
+
+    def _setting(self, name: str) -> str:
+        return str(self.directory.config.settings.get(name, ""))
 
     @property
     def task_id(self) -> bytes:
@@ -195,7 +234,10 @@ class Owner(CertifiedRole):
     def _due_model(self, task: TaskState) -> IntegerModel:
         """Return the model that opens the next iteration."""
         if task.model is None:
-            return initial_model(self.task)
+            first = self.directory.path / FIRST_MODEL
+            if first.exists():
+                return IntegerModel.load(first)
+            return initial_model(self.task, self._setting(TRAINER))
         if not task.summed:
             return self._model(task.model)
         made = task.next_model or self._own_model(task)
@@ -319,9 +361,9 @@ def announcement_in(outbox: Outbox) -> Announcement | None:
     return sent.posting.body
 
 
-def initial_model(task: Task) -> IntegerModel:
-    """Make the first model of a task. Raises ``InvalidInput`` for what needs a program of the owner's own."""
-    return first_model(task, trainer_of(task).initial())
+def initial_model(task: Task, trainer: str = "") -> IntegerModel:
+    """Make the first model of a task, a custom one by the owner's own trainer. Raises ``InvalidInput``."""
+    return first_model(task, trainer_of(task, trainer).initial())
 
 
 def read_iterations(path: Path) -> list[dict[str, Any]]:

@@ -84,7 +84,8 @@ class InsecurePlainSimulation:
         name, enough = part.task.name, count >= part.task.privacy.min_clients
         if enough:
             model = self.models[name]
-            self.models[name] = rule_of(part.task).apply(model, model.own_part(total), count)
+            rule = rule_of(part.task)
+            self.models[name] = rule.apply(model, model.own_part(total), count, self._iteration)
             self._releases[name] += 1
         return IterationResult(
             task=name,

@@ -1,0 +1,131 @@
+"""Results of bench/learning.py as JSON, plots and one page of tables."""
+
+import json
+import os
+import platform
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+RESULTS = ROOT / "docs" / "results"
+PAGE = ROOT / "docs" / "experiments.md"
+
+MEANINGFUL = 100
+"""A share of hardly any training says nothing."""
+PAPER_ACCURACY = {"mnist-iid": 0.9927, "cifar-resnet20": 0.9060}
+"""Of AnoFel §5, with the paper's own privacy formula."""
+PAPER_PROOF_SHARE = {"lenet5": 0.39, "resnet20-gn": 0.17, "squeezenet-gn": 0.07}
+"""AnoFel §5: the proof's share of a client's time in an iteration; encryption costs more than the proof."""
+
+
+def machine() -> dict[str, Any]:
+    models = [
+        line.partition(":")[2].strip()
+        for line in Path("/proc/cpuinfo").read_text().splitlines()
+        if line.startswith("model name")
+    ] or [platform.processor()]
+    packages = {name: _version(name) for name in ("anofel", "numpy", "torch", "dp-accounting")}
+    return {
+        "cpu": models[0],
+        "cores": os.cpu_count(),
+        "system": platform.system(),
+        "python": platform.python_version(),
+        **packages,
+    }
+
+
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except ImportError:
+        return "not installed"
+
+
+def write(result: dict[str, Any], directory: Path) -> Path:
+    directory.mkdir(parents=True, exist_ok=True)
+    path = directory / f"{result['experiment']}.json"
+    path.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n")
+    plot(result, path.with_suffix(".png"))
+    return path
+
+
+def plot(result: dict[str, Any], path: Path) -> None:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(figsize=(7, 4.2))
+    for variant in result["variants"]:
+        scores = variant["scores"]
+        axes.plot(range(1, len(scores) + 1), scores, label=variant["name"], linewidth=1.4)
+    axes.set_xlabel("iteration")
+    axes.set_ylabel(result["measure"])
+    axes.set_title(result["title"] + (" (shortened)" if result["shortened"] else ""), fontsize=10)
+    axes.grid(alpha=0.3)
+    axes.legend(fontsize=8)
+    figure.tight_layout()
+    figure.savefig(path, dpi=120, metadata={"Software": None})
+    pyplot.close(figure)
+
+
+def write_page(directory: Path = RESULTS, page: Path = PAGE) -> None:
+    """Write the page of all results that are there; nothing in it is typed by hand."""
+    lines = [
+        "# Experiments",
+        "",
+        "Written by `python bench/learning.py page` from the files in `docs/results/`; every table says",
+        "how it was made. [Networks](networks.md) explains the variants.",
+        "",
+    ]
+    for path in sorted(directory.glob("*.json")):
+        lines += _section(json.loads(path.read_text()))
+    page.write_text("\n".join(lines).rstrip() + "\n")
+
+
+def _section(result: dict[str, Any]) -> list[str]:
+    made = result["machine"]
+    lines = [f"## {result['title']}", ""]
+    if result["shortened"]:
+        lines += [f"**Shortened:** {result['shortened']}.", ""]
+    lines += [f"![{result['title']}](results/{result['experiment']}.png)", ""]
+    lines += [
+        f"| variant | iterations | ε (δ = 1e-5) | {result['measure']} at the end | best |",
+        "|---|---|---|---|---|",
+    ]
+    for variant in result["variants"]:
+        scores = variant["scores"]
+        start = f"| {variant['name']} | {len(scores)} | {variant['epsilon']} "
+        lines.append(f"{start}| {scores[-1]:.4f} | {max(scores):.4f} |")
+    if result["experiment"] in PAPER_ACCURACY:
+        figure = PAPER_ACCURACY[result["experiment"]]
+        lines.append(f"| the paper's figure | | 0.9 by its own formula | {figure:.4f} | |")
+    lines += ["", *_overhead(result)]
+    lines += [
+        f"`{result['command']}`, seed {result['seed']}, {made['cpu']} with {made['cores']} cores,",
+        f"one thread, Python {made['python']}, NumPy {made['numpy']}, PyTorch {made['torch']}.",
+        "",
+    ]
+    return lines
+
+
+def _overhead(result: dict[str, Any]) -> list[str]:
+    lines = []
+    for check in result["encrypted"]:
+        ratio = check["overhead_seconds"] / max(check["train_seconds"], 1e-9)
+        share = f" ({ratio:.0%} of its training)" if ratio < MEANINGFUL else ""
+        same = "the same integers" if check["same_integers"] else "OTHER INTEGERS"
+        lines += [
+            f"Through the encrypted protocol ({check['clients']} clients, {check['iterations']} iterations):",
+            f"{same} as the plain path. In an iteration a client trains for {check['train_seconds']:.3f} s",
+            f"of CPU and spends {check['overhead_seconds']:.3f} s on noise, proof and encryption{share}.",
+            "",
+        ]
+    if result["encrypted"] and result["kind"] in PAPER_PROOF_SHARE:
+        lines += [
+            "The paper: training 1,024 images on a GPU, then proving and encrypting on 8 threads, where the",
+            f"proof alone is {PAPER_PROOF_SHARE[result['kind']]:.0%} of the whole.",
+            "",
+        ]
+    return lines

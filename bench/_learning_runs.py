@@ -1,0 +1,181 @@
+"""How bench/learning.py trains: centrally, plainly federated, over integers, through the encryption."""
+
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from anofel.board.state import Phase, Progress  # noqa: E402
+from anofel.keys import KeyDirectory, make_insecure_development_keys  # noqa: E402
+from anofel.learning.build import rule_of, trainer_of  # noqa: E402
+from anofel.learning.certified import dataset_digest  # noqa: E402
+from anofel.learning.metrics import accuracy, auc  # noqa: E402
+from anofel.learning.parameters import Parameters  # noqa: E402
+from anofel.phase1_setup.certification import Credential  # noqa: E402
+from anofel.phase2_training.submit_update import (  # noqa: E402
+    post_submission,
+    prepare_submission,
+    seal_submission,
+)
+from anofel.primitives import DatasetType, MasterSecret  # noqa: E402
+from anofel.privacy.plain_path import iterate  # noqa: E402
+from anofel.privacy.plan import Plan  # noqa: E402
+from anofel.privacy.protect import protect, train_unit  # noqa: E402
+from anofel.studies.dataset import Dataset  # noqa: E402
+from anofel.task import Task  # noqa: E402
+from tests.board.world import CLASS, LIMITS, ClientOfTest, World  # noqa: E402
+
+
+@dataclass(frozen=True)
+class Step:
+    """One iteration: what the model is worth, and seconds of CPU for each client."""
+
+    score: float
+    train_seconds: float = 0.0
+    overhead_seconds: float = 0.0
+
+
+class Judge:
+    """Accuracy; the area under the curve where there are two classes."""
+
+    def __init__(self, task: Task, test: Dataset) -> None:
+        self._trainer, self._test = trainer_of(task), test
+
+    def score(self, parameters: Parameters) -> float:
+        probabilities = self._trainer.probabilities(parameters, self._test)  # type: ignore[attr-defined]
+        if self._test.schema.classes == 2:
+            return auc(probabilities[:, 1], self._test.labels)
+        return accuracy(probabilities, self._test.labels)
+
+
+def central(task: Task, train: Dataset, judge: Judge, iterations: int) -> Iterator[Step]:
+    """All rows in one place, one trainer, no privacy."""
+    return federated(task, [train], judge, iterations)
+
+
+def federated(task: Task, clients: Sequence[Dataset], judge: Judge, iterations: int) -> Iterator[Step]:
+    """Federated averaging with floating-point numbers, no clipping, no privacy, no encryption."""
+    trainer, rate = trainer_of(task), task.rule.lr_num / task.rule.lr_den
+    parameters = trainer.initial()
+    for _ in range(iterations):
+        start = time.process_time()
+        updates = [trainer.train(parameters, rows).update for rows in clients]
+        seconds = (time.process_time() - start) / len(clients)
+        parameters = {
+            name: array + rate * np.mean([update[name] for update in updates], axis=0)
+            for name, array in parameters.items()
+        }
+        yield Step(judge.score(parameters), seconds)
+
+
+def integers(
+    task: Task, clients: Sequence[Dataset], judge: Judge, iterations: int, *, noise: bool
+) -> Iterator[Step]:
+    """The plain integer path: what the encrypted protocol computes, without the encryption."""
+    start = time.process_time()
+    for model, _ in iterate(task, clients, iterations, insecure_no_noise=not noise):
+        seconds = (time.process_time() - start) / len(clients)
+        yield Step(judge.score(model.parameters()), seconds)
+        start = time.process_time()
+
+
+def encrypted(
+    task: Task, clients: Sequence[Dataset], judge: Judge, iterations: int
+) -> Iterator[tuple[Step, bool]]:
+    """Every step of the protocol with its cryptography; also says whether the integers are the plain ones."""
+    with tempfile.TemporaryDirectory() as directory:
+        make_insecure_development_keys(Path(directory) / "keys")
+        board = EncryptedRun(KeyDirectory.open(Path(directory) / "keys"), task, clients)
+        for _ in range(iterations):
+            yield board.iterate(judge)
+
+
+class EncryptedRun:
+    """A task and another one beside it in the bundle, a committee of three each, all clients on a board."""
+
+    def __init__(self, keys: KeyDirectory, task: Task, clients: Sequence[Dataset]) -> None:
+        size = 8 * task.model.parameters + (1 << 20)
+        self.task = replace(
+            task, dataset_type=7, privacy=replace(task.privacy, max_posts=max(len(clients), 2))
+        )
+        self.world = World(
+            keys,
+            classes=(
+                replace(CLASS, max_length=task.model.parameters, max_posts=self.task.privacy.max_posts),
+            ),
+            limits=replace(
+                LIMITS, max_block_bytes=1 << 30, max_postings=1 << 16, max_model_bytes=size, root_window=1000
+            ),
+        )
+        self.trainer, self.plan = trainer_of(self.task), Plan.of(self.task)
+        other = replace(self.task, name="the other task of the bundle", dataset_type=8)
+        world = self.world
+        world.offer_certifier_key()
+        committees = [world.establish() for _ in range(2)]
+        world.board.next_block()
+        self.owner, self.other = (
+            world.announce(committee, one)
+            for committee, one in zip(committees, (self.task, other), strict=True)
+        )
+        self.clients = [(self._client(rows), rows) for rows in clients]
+        world.board.next_block()
+        self.model = rule_of(task).initial(self.trainer.initial(), task.model.scale_bits)
+        for owner in (self.owner, self.other):
+            owner.model = self.model
+            world.post_model(owner)
+        world.board.next_block()
+
+    def _client(self, rows: Dataset) -> ClientOfTest:
+        secret, msk, dt = self.world.certifier_secret, MasterSecret.generate(), DatasetType(7)
+        d = dataset_digest(rows)
+        certificate = secret.certify(d, msk.public_key(), dt)
+        client = ClientOfTest(Credential(msk, d, dt, secret.public_key(), certificate))
+        self.world.board.post(self.world.registration(client))
+        return client
+
+    def iterate(self, judge: Judge) -> tuple[Step, bool]:
+        world, parameters = self.world, self.model.parameters()
+        total, training, overhead = np.zeros(self.plan.dimension, np.int64), 0.0, 0.0
+        for client, rows in self.clients:
+            start = time.process_time()
+            local = train_unit(self.trainer, parameters, rows, self.plan)
+            trained = time.process_time()
+            update = protect(local, self.model.layout, self.plan)
+            prepared = prepare_submission(
+                world.board.state,
+                world.bundle(),
+                client.credential,
+                salt=client.salt,
+                target=world.task_state(self.owner).position,
+                prover=world.submission_prover,
+                key_of=world.board.chain.verifier.shares.key_of,
+            )
+            sealed = seal_submission(prepared, update)
+            done = time.process_time()
+            training, overhead = training + trained - start, overhead + done - trained
+            total += update
+            blobs = [world.board.store(payload) for payload in sealed.payloads]
+            world.board.post(post_submission(sealed, blobs, genesis=world.board.genesis_hash))
+        count, iteration = len(self.clients), world.bundle().iterations
+        world.blocks_until(Phase.CLOSED)
+        world.run_phase3()
+        assert world.position(self.owner).progress is Progress.SUMMED
+        plain = rule_of(self.task).apply(self.model, total, count, iteration)
+        self.model = world.recover(self.owner)
+        self._open_next()
+        step = Step(judge.score(self.model.parameters()), training / count, overhead / count)
+        return step, self.model.to_bytes() == plain.to_bytes()
+
+    def _open_next(self) -> None:
+        world = self.world
+        if not world.task_state(self.owner).ended:
+            for owner in (self.owner, self.other):
+                world.post_model(owner)
+            world.board.next_block()

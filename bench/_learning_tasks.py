@@ -1,0 +1,189 @@
+"""The experiments of bench/learning.py: which task, which split, how long."""
+
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import Any
+
+from anofel.privacy.calibrate import noise_multiplier
+from anofel.privacy.plan import Plan
+from anofel.task import Task, read_task
+
+EPSILON, DELTA = 0.9, "0.00001"
+MOMENTUM = 58_982
+"""0.9 in units of 2^-16."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Experiment:
+    """One command. `rows` shortens the training set, and is labelled in the results."""
+
+    name: str
+    title: str
+    study: str
+    kind: str
+    split: str = "iid"
+    clients: tuple[int, ...] = (16,)
+    iterations: int
+    rate: int = 1
+    """The owner's learning rate."""
+    learning_rate: str = "0"
+    momentum: str = "0"
+    epochs: int = 1
+    batch_size: int = 32
+    clipping_norm: str = "1"
+    record: dict[str, Any] | None = None
+    """Iterations, records in a batch, clipping norm and learning rate of the variant ``record``."""
+    rows: int | None = None
+    encrypted: bool = False
+    """Whether every iteration goes through the encrypted protocol, or one for comparison."""
+    shortened: str = ""
+    bars: tuple[tuple[str, float], ...] = ()
+
+
+EXPERIMENTS = (
+    Experiment(
+        name="mnist-iid",
+        title="LeNet5 on MNIST, 16 clients, IID",
+        study="mnist",
+        kind="lenet5",
+        iterations=25,
+        learning_rate="0.05",
+        momentum="0.9",
+        record={"iterations": 150, "batch": 4096, "clipping_norm": "1", "rate": Decimal("0.45")},
+        bars=(("no DP", 0.989), ("record", 0.94)),
+    ),
+    Experiment(
+        name="mnist-noniid",
+        title="LeNet5 on MNIST, 16 clients, sorted by label",
+        study="mnist",
+        kind="lenet5",
+        split="by-label",
+        iterations=40,
+        learning_rate="0.02",
+        record={"iterations": 150, "batch": 4096, "clipping_norm": "1", "rate": Decimal("0.45")},
+    ),
+    Experiment(
+        name="fashion-iid",
+        title="LeNet5 on Fashion-MNIST, 16 clients, IID",
+        study="fashion-mnist",
+        kind="lenet5",
+        iterations=25,
+        learning_rate="0.05",
+        momentum="0.9",
+        record={"iterations": 150, "batch": 4096, "clipping_norm": "1", "rate": Decimal("0.45")},
+    ),
+    Experiment(
+        name="fashion-noniid",
+        title="LeNet5 on Fashion-MNIST, 16 clients, sorted by label",
+        study="fashion-mnist",
+        kind="lenet5",
+        split="by-label",
+        iterations=40,
+        learning_rate="0.02",
+        record={"iterations": 150, "batch": 4096, "clipping_norm": "1", "rate": Decimal("0.45")},
+    ),
+    Experiment(
+        name="cifar-resnet20",
+        title="ResNet20 on CIFAR-10, 16 clients, IID",
+        study="cifar-10",
+        kind="resnet20-gn",
+        iterations=8,
+        learning_rate="0.05",
+        momentum="0.9",
+        clipping_norm="2",
+        rows=16_000,
+        shortened="16,000 of 50,000 images and 8 iterations, what two cores do in an hour",
+    ),
+    Experiment(
+        name="cifar-squeezenet",
+        title="SqueezeNet on CIFAR-10, 16 clients, IID",
+        study="cifar-10",
+        kind="squeezenet-gn",
+        iterations=5,
+        learning_rate="0.02",
+        momentum="0.9",
+        clipping_norm="2",
+        rows=8_000,
+        shortened="8,000 of 50,000 images and 5 iterations, what two cores do in an hour",
+    ),
+    Experiment(
+        name="support2",
+        title="Logistic regression on SUPPORT2 through the encrypted protocol",
+        study="support2",
+        kind="logistic",
+        clients=(16, 128, 512),
+        iterations=6,
+        rate=8,
+        clipping_norm="0.25",
+        encrypted=True,
+        bars=(("client, 512 clients", 0.79),),
+    ),
+    Experiment(
+        name="nwtco",
+        title="Logistic regression on nwtco (Wilms tumour) through the encrypted protocol",
+        study="nwtco",
+        kind="logistic",
+        clients=(16, 128, 512),
+        iterations=10,
+        rate=32,
+        clipping_norm="0.25",
+        encrypted=True,
+    ),
+)
+
+
+def experiment_named(name: str) -> Experiment:
+    return next(experiment for experiment in EXPERIMENTS if experiment.name == name)
+
+
+def task_of(experiment: Experiment, unit: str, clients: int, records: int) -> Task:
+    """The task of one variant; ``none`` clips so widely that nothing is clipped."""
+    iterations, training = experiment.iterations, _training(experiment)
+    rule = {"lr_num": experiment.rate, "lr_den": 1}
+    privacy: dict[str, Any] = {
+        "unit": unit,
+        "delta": DELTA,
+        "clipping_norm": experiment.clipping_norm,
+        "noise_multiplier": "1",
+        "max_releases": iterations,
+        "min_clients": clients,
+        "max_colluders": 2,
+        "records_per_client": records,
+    }
+    if unit == "none":
+        privacy |= {"unit": "client", "clipping_norm": "1000", "noise_multiplier": "0.001"}
+    if unit == "record":
+        assert experiment.record is not None
+        record, training = experiment.record, {"algorithm": "fedsgd"}
+        num, den = (record["rate"] * clients / record["batch"]).as_integer_ratio()
+        rule = {"lr_num": num, "lr_den": den, "momentum": MOMENTUM}
+        share = min(Decimal(1), Decimal(record["batch"]) / (records * clients))
+        privacy |= {
+            "clipping_norm": record["clipping_norm"],
+            "max_releases": record["iterations"],
+            "sampling_rate": str(share.quantize(Decimal("0.0001"))),
+        }
+    document = {
+        "task": {"name": f"{experiment.name}-{unit}", "study": experiment.study},
+        "model": {"kind": experiment.kind, "scale_bits": 20 if unit == "none" else 16},
+        "training": training,
+        "rule": rule,
+        "privacy": privacy,
+    }
+    task = read_task(document)
+    if unit in ("client", "record"):
+        noise = noise_multiplier(Plan.of(task), EPSILON, "zero-out")
+        task = replace(task, privacy=replace(task.privacy, noise_multiplier=noise))
+    return task
+
+
+def _training(experiment: Experiment) -> dict[str, Any]:
+    if experiment.kind == "logistic":
+        return {"algorithm": "fedsgd"}
+    return {
+        "algorithm": "fedavg",
+        "learning_rate": experiment.learning_rate,
+        "momentum": experiment.momentum,
+        "epochs": experiment.epochs,
+        "batch_size": experiment.batch_size,
+    }

@@ -1,0 +1,273 @@
+"""The paper's experiments, each one command: quality per iteration, ε, and what anonymity costs.
+
+Run: python bench/learning.py EXPERIMENT [--iterations N] [--rows N] [--only VARIANT …] [--json]
+     python bench/learning.py list | page
+
+Variants: central (all rows in one place) and federated (plain averaging) as peers; no DP, client, record
+(both at ε = 0.9, δ = 1e-5) and paper (the paper's formulas, which prove nothing) over the integers that a
+deployment encrypts. One iteration, or for the medical studies every one, goes through the real encrypted
+protocol and must give the same integers. Data: anofel study fetch; networks: anofel[torch].
+"""
+
+import argparse
+import json
+import os
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # several threads on few cores are slower
+
+import numpy as np
+from _learning_report import RESULTS, machine, write, write_page
+from _learning_runs import Judge, Step, central, encrypted, federated, integers
+from _learning_tasks import EXPERIMENTS, Experiment, experiment_named, task_of
+
+from anofel.learning import splits
+from anofel.privacy.plan import Plan
+from anofel.studies.catalogue import study_named
+from anofel.studies.dataset import Dataset
+from anofel.studies.fetch import fetch, is_fetched
+from anofel.studies.load import load_study
+from anofel.task import Task
+
+VARIANTS = ("central", "federated", "no DP", "client", "record", "paper")
+OVERHEAD_BAR = {"squeezenet-gn": 1.0}
+"""Seconds of CPU that a client may spend on all but training in an iteration."""
+
+
+def note(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+class Run:
+    """One experiment with its data."""
+
+    def __init__(self, experiment: Experiment, seed: int, only: tuple[str, ...]) -> None:
+        study = study_named(experiment.study)
+        if not is_fetched(study):
+            note(f"fetching {study.name} ...")
+            fetch(study)
+        train, self.test = load_study(study, seed)
+        if experiment.rows is not None:
+            chosen = np.random.default_rng(seed).permutation(len(train))[: experiment.rows]
+            train = train.take(chosen)
+        self.train, self.experiment, self.seed, self.only = train, experiment, seed, only
+        self.variants: list[dict[str, Any]] = []
+        self.encrypted: list[dict[str, Any]] = []
+
+    def split(self, clients: int) -> list[Dataset]:
+        if self.experiment.split == "by-label":
+            return splits.by_label(self.train, clients)
+        return splits.iid(self.train, clients, self.seed)
+
+    def wants(self, variant: str) -> bool:
+        return not self.only or variant in self.only
+
+    def keep(self, name: str, epsilon: str, steps: Any) -> None:
+        scores = []
+        for step in steps:
+            scores.append(round(step.score, 6))
+            note(f"{name}: iteration {len(scores)}, {step.score:.4f}")
+        self.variants.append({"name": name, "epsilon": epsilon, "scores": scores})
+
+    def run(self) -> None:
+        for clients in self.experiment.clients:
+            parts = self.split(clients)
+            suffix = f", {clients} clients" if len(self.experiment.clients) > 1 else ""
+            if self.experiment.encrypted:
+                self.run_encrypted(parts, suffix)
+            else:
+                self.run_plain(parts)
+
+    def run_plain(self, parts: list[Dataset]) -> None:
+        iterations, records = self.experiment.iterations, max(map(len, parts))
+        open_task = task_of(self.experiment, "none", len(parts), records)
+        judge = Judge(open_task, self.test)
+        if self.wants("central"):
+            self.keep("central", "none", central(open_task, self.train, judge, iterations))
+        if self.wants("federated"):
+            self.keep("federated", "none", federated(open_task, parts, judge, iterations))
+        if self.wants("no DP"):
+            self.keep("no DP", "none", integers(open_task, parts, judge, iterations, noise=False))
+        for unit in ("client", "paper", *(("record",) if self.experiment.record else ())):
+            if self.wants(unit):
+                task = task_of(self.experiment, unit, len(parts), records)
+                steps = integers(task, parts, judge, task.privacy.max_releases, noise=True)
+                self.keep(unit, epsilon_of(task), steps)
+        protected = task_of(self.experiment, "client", len(parts), records)
+        self.check_encrypted(protected, parts, judge, iterations=1, name="")
+
+    def run_encrypted(self, parts: list[Dataset], suffix: str) -> None:
+        records, iterations = max(map(len, parts)), self.experiment.iterations
+        task = task_of(self.experiment, "client", len(parts), records)
+        open_task = task_of(self.experiment, "none", len(parts), records)
+        judge = Judge(task, self.test)
+        if self.wants("central") and len(parts) == self.experiment.clients[0]:
+            self.keep("central", "none", central(open_task, self.train, judge, iterations))
+        if self.wants("federated"):
+            self.keep(f"federated{suffix}", "none", federated(open_task, parts, judge, iterations))
+        if self.wants("client"):
+            self.check_encrypted(task, parts, judge, iterations=iterations, name=f"client{suffix}")
+
+    def check_encrypted(
+        self, task: Task, parts: list[Dataset], judge: Judge, *, iterations: int, name: str
+    ) -> None:
+        steps: list[Step] = []
+        same = True
+        for step, equal in encrypted(task, parts, judge, iterations):
+            steps.append(step)
+            same &= equal
+            note(f"encrypted, {len(parts)} clients: iteration {len(steps)}, {step.score:.4f}")
+        self.encrypted.append(
+            {
+                "clients": len(parts),
+                "iterations": iterations,
+                "same_integers": same,
+                "train_seconds": float(np.median([step.train_seconds for step in steps])),
+                "overhead_seconds": float(np.median([step.overhead_seconds for step in steps])),
+            }
+        )
+        if name:
+            scores = [round(step.score, 6) for step in steps]
+            self.variants.append({"name": name, "epsilon": epsilon_of(task), "scores": scores})
+
+    def result(self, command: str) -> dict[str, Any]:
+        return {
+            "experiment": self.experiment.name,
+            "title": self.experiment.title,
+            "kind": self.experiment.kind,
+            "shortened": self.experiment.shortened,
+            "measure": "area under the curve" if self.test.schema.classes == 2 else "accuracy",
+            "command": command,
+            "seed": self.seed,
+            "machine": machine(),
+            "variants": self.variants,
+            "encrypted": self.encrypted,
+        }
+
+    def missed_bars(self) -> list[str]:
+        found = {variant["name"]: variant["scores"][-1] for variant in self.variants}
+        missed = [
+            f"{name}: {found[name]:.4f} is below {bar}"
+            for name, bar in self.experiment.bars
+            if name in found and found[name] < bar
+        ]
+        limit = OVERHEAD_BAR.get(self.experiment.kind)
+        for check in self.encrypted:
+            if not check["same_integers"]:
+                missed.append("the encrypted path gave other integers than the plain one")
+            if limit is not None and check["overhead_seconds"] >= limit:
+                missed.append(f"a client spends {check['overhead_seconds']:.2f} s beside its training")
+        return missed
+
+
+def epsilon_of(task: Task) -> str:
+    if task.privacy.unit == "paper":
+        return "unproven"
+    value = Plan.of(task).epsilon(task.privacy.max_releases, "zero-out")
+    return f"{value:.3f} per {task.privacy.unit}"
+
+
+def rows_of(run: Run) -> list[dict[str, Any]]:
+    """The rows that all benchmarks print: each variant beside plain federated averaging."""
+    peers = {v["name"]: v["scores"][-1] for v in run.variants if v["name"].startswith("federated")}
+    rows = []
+    for variant in run.variants:
+        name, ours = variant["name"], variant["scores"][-1]
+        suffix = name.partition(",")[1] + name.partition(",")[2]
+        peer = peers.get(f"federated{suffix}")
+        ratio = None if not peer else ours / peer
+        rows.append(
+            {
+                "name": f"{run.experiment.name}: {name}",
+                "ours": ours,
+                "peer_name": "plain federated averaging",
+                "peer": peer,
+                "ratio": ratio,
+                "unit": "share",
+            }
+        )
+    for check in run.encrypted:
+        rows.append(
+            {
+                "name": f"{run.experiment.name}: client work but training, {check['clients']} clients",
+                "ours": check["overhead_seconds"],
+                "peer_name": "its training",
+                "peer": check["train_seconds"],
+                "ratio": check["overhead_seconds"] / max(check["train_seconds"], 1e-9),
+                "unit": "s of CPU",
+            }
+        )
+    return rows
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    names = [experiment.name for experiment in EXPERIMENTS]
+    parser.add_argument("experiment", choices=[*names, "list", "page"])
+    parser.add_argument("--iterations", type=int, help="fewer iterations (the bars do not apply then)")
+    parser.add_argument("--rows", type=int, help="fewer rows to train on (the bars do not apply then)")
+    parser.add_argument("--clients", type=int, nargs="+", help="other numbers of clients")
+    parser.add_argument("--only", nargs="+", default=(), choices=VARIANTS, help="some variants")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--out", type=Path, default=RESULTS, help="where the results go")
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+    options = parser.parse_args()
+    if options.experiment == "list":
+        for experiment in EXPERIMENTS:
+            print(f"{experiment.name:<18} {experiment.title}{' (shortened)' * bool(experiment.shortened)}")
+        return
+    if options.experiment == "page":
+        write_page(options.out)
+        return
+    experiment = experiment_named(options.experiment)
+    changed = changes(experiment, options)
+    run = Run(replace(experiment, **changed), options.seed, tuple(options.only))
+    run.run()
+    written = write(run.result(command_of(options)), options.out)
+    rows = rows_of(run)
+    if options.json:
+        print(json.dumps(rows, indent=1))
+    else:
+        for row in rows:
+            peer = "-" if row["peer"] is None else f"{row['peer']:.4f}"
+            print(f"{row['name']:<60} {row['ours']:>8.4f} {row['unit']:<9} {row['peer_name']:<26} {peer:>8}")
+        print(f"written: {written}")
+    missed = [] if changed else run.missed_bars()
+    for sentence in missed:
+        note(f"bar missed: {sentence}")
+    sys.exit(bool(missed))
+
+
+def command_of(options: argparse.Namespace) -> str:
+    """The command that makes these results again."""
+    words = ["python bench/learning.py", options.experiment]
+    for name in ("iterations", "rows", "clients", "only"):
+        value = getattr(options, name)
+        if value:
+            words += [f"--{name}", *map(str, value if isinstance(value, list) else [value])]
+    return " ".join([*words, *(["--seed", str(options.seed)] if options.seed else [])])
+
+
+def changes(experiment: Experiment, options: argparse.Namespace) -> dict[str, Any]:
+    """What the command line shortens; it stands in the results."""
+    changed: dict[str, Any] = {}
+    if options.iterations is not None:
+        changed["iterations"] = options.iterations
+        if experiment.record is not None:
+            changed["record"] = {**experiment.record, "iterations": options.iterations}
+    if options.rows is not None:
+        changed["rows"] = options.rows
+    if options.clients is not None:
+        changed["clients"] = tuple(options.clients)
+    if changed:
+        changed["shortened"] = "by the options of its command"
+    return changed
+
+
+if __name__ == "__main__":
+    main()

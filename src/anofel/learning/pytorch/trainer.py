@@ -1,0 +1,178 @@
+"""Step 4 with PyTorch: a trainer for any ``nn.Module`` (FedSGD, FedAvg, and record by record)."""
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from anofel.errors import InvalidInput
+from anofel.learning.parameters import Parameters
+from anofel.learning.pytorch.module import TrainableModule, keeps_buffers, update_of
+from anofel.learning.pytorch.records import clipped_gradient_sum
+from anofel.learning.sampling import require_rows, sample_records
+from anofel.learning.trainer import LocalUpdate
+from anofel.studies.dataset import Dataset
+from anofel.studies.schema import ImageSchema
+from anofel.task import Task, TrainingSpec
+
+Loss = Callable[[Tensor, Tensor], Tensor]
+"""The mean loss of outputs for labels."""
+
+_CHUNK = 256
+"""Rows that go through the module at once where the result does not depend on it."""
+
+
+def logistic_loss(outputs: Tensor, labels: Tensor) -> Tensor:
+    """Mean negative log-likelihood; one column means two classes."""
+    if outputs.shape[1] == 1:
+        return nn.functional.binary_cross_entropy_with_logits(outputs[:, 0], labels.to(outputs.dtype))
+    return nn.functional.cross_entropy(outputs, labels)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LocalEpochs:
+    """FedAvg on the client: epochs of mini-batches with an optimiser that starts afresh each time."""
+
+    learning_rate: float
+    epochs: int = 1
+    batch_size: int = 32
+    optimiser: str = "sgd"
+    momentum: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.learning_rate <= 0 or self.epochs < 1 or self.batch_size < 1:
+            raise InvalidInput("FedAvg needs a positive learning rate, epoch count and batch size.")
+        if self.optimiser not in ("sgd", "adam") or not 0 <= self.momentum < 1:
+            raise InvalidInput("The optimiser is sgd, with a momentum in [0, 1), or adam.")
+
+    @classmethod
+    def of(cls, training: TrainingSpec) -> Self | None:
+        """Read a task's training; None where one gradient per iteration is sent."""
+        if training.algorithm != "fedavg":
+            return None
+        return cls(
+            learning_rate=float(training.learning_rate),
+            epochs=training.epochs,
+            batch_size=training.batch_size,
+            optimiser=training.optimiser,
+            momentum=float(training.momentum),
+        )
+
+    def start(self, module: nn.Module) -> torch.optim.Optimizer:
+        """Make the optimiser of one iteration."""
+        trained = [value for value in module.parameters() if value.requires_grad]
+        if self.optimiser == "adam":
+            return torch.optim.Adam(trained, lr=self.learning_rate)
+        return torch.optim.SGD(trained, lr=self.learning_rate, momentum=self.momentum)
+
+
+class TorchTrainer:
+    """Trains a module of PyTorch as any other trainer: parameters in, update out.
+
+    Without `epochs` it sends one full gradient per iteration (FedSGD).
+    """
+
+    def __init__(
+        self,
+        module: nn.Module | TrainableModule,
+        *,
+        epochs: LocalEpochs | None = None,
+        loss: Loss = logistic_loss,
+        seed: int = 0,
+    ) -> None:
+        """Raises ``ModuleRefused`` for what cannot travel; `seed` is public and shuffles the batches."""
+        self.module = module if isinstance(module, TrainableModule) else TrainableModule(module)
+        self._epochs, self._loss, self._seed = epochs, loss, seed
+
+    @classmethod
+    def for_task(cls, task: Task, make: Callable[[], nn.Module], loss: Loss = logistic_loss) -> Self:
+        """Make the trainer of a task: `make` is called with PyTorch's randomness set to the task's seed."""
+        module = TrainableModule.made_by(make, task.model.seed)
+        return cls(module, epochs=LocalEpochs.of(task.training), loss=loss, seed=task.model.seed)
+
+    def initial(self) -> Parameters:
+        """Make the first model."""
+        return self.module.initial
+
+    def train(self, parameters: Parameters, dataset: Dataset) -> LocalUpdate:
+        """Train on a dataset: the local epochs, or one gradient over all rows."""
+        require_rows(dataset)
+        if self._epochs is None:
+            return LocalUpdate(self._gradient(parameters, dataset), len(dataset))
+        return LocalUpdate(self._local_epochs(self._epochs, parameters, dataset), len(dataset))
+
+    def train_records(
+        self, parameters: Parameters, dataset: Dataset, clipping_norm: float, sampling_rate: float = 1.0
+    ) -> LocalUpdate:
+        """Sum the clipped gradients of the records, each sampled independently with `sampling_rate`."""
+        require_rows(dataset)
+        rows = sample_records(dataset, sampling_rate)
+        inputs, labels = self._tensors(rows)
+        total = clipped_gradient_sum(
+            self.module, self.module.tensors(parameters), self._loss, inputs, labels, clipping_norm
+        )
+        return LocalUpdate({name: -array for name, array in total.items()}, len(rows))
+
+    def probabilities(self, parameters: Parameters, dataset: Dataset) -> NDArray[np.float64]:
+        """Give the probability of every class, one row per record."""
+        inputs, _ = self._tensors(dataset)
+        tensors = self.module.tensors(parameters)
+        with self.module.functional(training=False) as call, torch.no_grad():
+            chunks = [call(tensors, chunk).to("cpu", torch.float64) for chunk in torch.split(inputs, _CHUNK)]
+        logits = torch.cat(chunks)
+        if logits.ndim != 2:
+            raise InvalidInput("The module must give one row of logits per record.")
+        if logits.shape[1] == 1:
+            positive = torch.sigmoid(logits)
+            return torch.cat([1 - positive, positive], dim=1).numpy()
+        return torch.softmax(logits, dim=1).numpy()
+
+    def _gradient(self, parameters: Parameters, dataset: Dataset) -> dict[str, NDArray[np.float64]]:
+        """Minus the gradient of the mean loss, in chunks that fit in memory."""
+        inputs, labels = self._tensors(dataset)
+        tensors = {name: value.requires_grad_() for name, value in self.module.tensors(parameters).items()}
+        with self.module.functional(training=True) as call:
+            for rows, wanted in zip(torch.split(inputs, _CHUNK), torch.split(labels, _CHUNK), strict=True):
+                share = self._loss(call(tensors, rows), wanted) * (len(rows) / len(inputs))
+                share.backward()  # type: ignore[no-untyped-call]
+        return {name: -_gradient_of(value) for name, value in tensors.items()}
+
+    def _local_epochs(
+        self, epochs: LocalEpochs, parameters: Parameters, dataset: Dataset
+    ) -> dict[str, NDArray[np.float64]]:
+        inputs, labels = self._tensors(dataset)
+        module = self.module.loaded(parameters).train()
+        optimiser = epochs.start(module)
+        with keeps_buffers(module):
+            for epoch in range(epochs.epochs):
+                for batch in torch.split(self._order(parameters, epoch, len(labels)), epochs.batch_size):
+                    optimiser.zero_grad()
+                    self._loss(module(inputs[batch]), labels[batch]).backward()  # type: ignore[no-untyped-call]
+                    optimiser.step()
+        trained = dict(module.named_parameters())
+        return update_of(parameters, {name: trained[name] for name in self.module.names})
+
+    def _order(self, parameters: Parameters, epoch: int, rows: int) -> Tensor:
+        """Shuffle by the public seed, the posted model and the epoch: new each time, and repeatable."""
+        model = hashlib.sha256(self.module.layout.flatten(parameters).tobytes()).digest()
+        rng = np.random.default_rng((self._seed, epoch, int.from_bytes(model[:8], "little")))
+        return torch.from_numpy(rng.permutation(rows)).to(self.module.device)
+
+    def _tensors(self, dataset: Dataset) -> tuple[Tensor, Tensor]:
+        """Rows and labels as PyTorch wants them: images with channels first."""
+        scaled = np.ldexp(dataset.features.astype(np.float32), -dataset.schema.fraction_bits)
+        rows = torch.from_numpy(scaled).to(self.module.device, self.module.dtype)
+        if isinstance(dataset.schema, ImageSchema):
+            rows = rows.permute(0, 3, 1, 2)
+        return rows.contiguous(), torch.from_numpy(dataset.labels.astype(np.int64)).to(self.module.device)
+
+
+def _gradient_of(value: Tensor) -> NDArray[np.float64]:
+    if value.grad is None:  # a parameter that the outputs do not depend on
+        return np.zeros(tuple(value.shape))
+    return value.grad.to("cpu", torch.float64).numpy()

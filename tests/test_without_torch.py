@@ -1,0 +1,69 @@
+"""A base installation has no PyTorch: everything but training such a network works, and that says what to do.
+
+The import is blocked in a process of its own, as if PyTorch were not installed.
+"""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+BLOCK = """
+import sys
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] == "torch":
+            raise ModuleNotFoundError("No module named 'torch'", name="torch")
+sys.meta_path.insert(0, Absent())
+"""
+TASK = Path(__file__).parents[1] / "examples" / "tasks" / "mnist-lenet5.toml"
+
+
+def without_torch(script: str) -> subprocess.CompletedProcess[str]:
+    """Run a program whose imports of PyTorch fail."""
+    return subprocess.run([sys.executable, "-c", BLOCK + script], capture_output=True, text=True)
+
+
+def command(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return without_torch(f"sys.argv = {['anofel', *arguments]!r}\nfrom anofel.cli import main; main()")
+
+
+def test_the_block_itself_works() -> None:
+    assert "ModuleNotFoundError" in without_torch("import torch").stderr
+
+
+def test_base_commands_work() -> None:
+    assert command("--help").returncode == 0
+    listed = command("study", "list", "--json")
+    assert listed.returncode == 0, listed.stderr
+    assert any(study["name"] == "mnist" for study in json.loads(listed.stdout))
+    for role in ("node", "certifier", "client", "aggregator", "owner", "model"):
+        assert command(role, "--help").returncode == 0
+
+
+def test_a_task_with_a_network_is_read_explained_and_audited_without_it() -> None:
+    explained = command("privacy", str(TASK), "--json")
+    assert explained.returncode == 0, explained.stderr
+    script = f"""
+from pathlib import Path
+from anofel.learning.build import rule_of
+from anofel.task import Task
+task = Task.load(Path({str(TASK)!r}))
+print(task.model.parameters, rule_of(task).rate(1))
+"""
+    assert without_torch(script).stdout.strip() == "61706 (1, 1)"
+
+
+def test_training_it_says_in_one_sentence_what_to_install() -> None:
+    script = f"""
+from pathlib import Path
+from anofel.errors import AnofelError
+from anofel.learning.build import trainer_of
+from anofel.task import Task
+try:
+    trainer_of(Task.load(Path({str(TASK)!r})))
+except AnofelError as error:
+    print(error.code, error)
+"""
+    expected = "torch-missing The network lenet5 needs PyTorch: pip install 'anofel[torch]'."
+    assert without_torch(script).stdout.strip() == expected
