@@ -27,7 +27,7 @@ from anofel.simulation import (
 )
 from anofel.simulation.people import Provers, SimulatedCertifier
 from anofel.simulation.venue import Venue
-from anofel.task import Task
+from anofel.task import Task, read_task
 from tests.patients import make_dataset, make_task
 
 SMALL = CommitteeSettings(members=2, threshold=2)
@@ -41,7 +41,9 @@ def task_named(name: str, **privacy: object) -> Task:
 
 
 def two_tasks() -> list[SimulatedTask]:
-    first = SimulatedTask(task_named("first"), iid(make_dataset(40, seed=1), 4, 0))
+    slots = {"names": ["accuracy", "loss"], "share": "0.5"}
+    measured = read_task(task_named("first").document() | {"metrics": slots})
+    first = SimulatedTask(measured, iid(make_dataset(40, seed=1), 4, 0))
     adaptive = task_named("second", adaptive=True, max_posts=9)
     return [first, SimulatedTask(adaptive, iid(make_dataset(30, seed=2), 3, 0))]
 
@@ -92,6 +94,7 @@ def test_every_sum_and_model_is_that_of_the_plain_simulation(known_coins: None, 
 def test_the_run_is_one_in_which_something_could_go_wrong(played: Played) -> None:
     assert [result.outcome for result in played.results] == ["summed", "summed", "summed", "too-few"]
     assert [result.count for result in played.results] == [4, 2, 3, 1]
+    assert [result.reported is not None for result in played.results] == [True, False, True, False]
     assert all(np.any(result.model.values) for result in played.results)
 
 

@@ -31,6 +31,7 @@ from anofel.phase2_training.submit_update import (
     seal_submission,
 )
 from anofel.phase3_access.recover_model import next_model
+from anofel.privacy.metric_slots import reported_metrics
 from anofel.privacy.protect import Integers
 from anofel.simulation.committees import SimulatedCommittee, establish
 from anofel.simulation.parts import (
@@ -258,6 +259,7 @@ class Simulation:
             posts=len(current.submissions),
             epsilon=part.plan.epsilon(task.releases, part.task.privacy.relation),
             metrics=part.measure(self.models[name]) if total is not None and part.measure else None,
+            reported=None if total is None else reported_metrics(part.plan, total, position.count or 0),
             model=self.models[name],
             total=total,
         )

@@ -117,6 +117,8 @@ class IterationResult:
     """What the task has cost so far, for its own unit, relation and δ."""
     metrics: dict[str, float] | None
     """The quality of the new model, if there is one and the task says how to measure it."""
+    reported: dict[str, float] | None = None
+    """What the metric slots of the sum say about the model before, if the task has some."""
     model: IntegerModel = field(repr=False)
     """The model after the iteration: a new one after a sum, otherwise the one before."""
     total: Integers | None = field(repr=False, default=None)
@@ -124,7 +126,7 @@ class IterationResult:
 
     def document(self) -> dict[str, Any]:
         """Return what ``--json`` shows."""
-        names = ("task", "iteration", "outcome", "count", "posts", "epsilon", "metrics")
+        names = ("task", "iteration", "outcome", "count", "posts", "epsilon", "metrics", "reported")
         return {name: getattr(self, name) for name in names}
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from anofel.board.state import Progress
 from anofel.learning.build import rule_of
+from anofel.privacy.metric_slots import reported_metrics
 from anofel.simulation.parts import (
     IterationResult,
     OnProgress,
@@ -94,6 +95,7 @@ class InsecurePlainSimulation:
             posts=posts,
             epsilon=part.plan.epsilon(self._releases[name], part.task.privacy.relation),
             metrics=part.measure(self.models[name]) if enough and part.measure is not None else None,
+            reported=reported_metrics(part.plan, total, count) if enough else None,
             model=self.models[name],
             total=total if enough else None,
         )
