@@ -12,7 +12,7 @@ def load_function(name: str, what: str) -> Callable[..., Any]:
     try:
         found = pkgutil.resolve_name(name)
     except (ImportError, AttributeError, ValueError) as error:
-        raise InvalidInput(f"{what} '{name}' is not a function that can be imported: {error}.") from None
+        raise InvalidInput(f"{what} '{name}' cannot be imported: {error}.") from None
     if ":" not in name or not callable(found):
         raise InvalidInput(f"{what} '{name}' must be a function, named as module:function.")
     return found  # type: ignore[no-any-return]

@@ -84,7 +84,7 @@ def test_an_owner_is_refused_before_anything_is_sent(board: BoardOfTest, tmp_pat
         write_task(tmp_path / "task.toml", rule={"kind": "owner"})
         refused(anofel(*announce, "ab" * 32, *unlock), "name it with --rule")
         own = ("--rule", "tests.roles.own_rule:missing")
-        refused(anofel(*announce, "ab" * 32, *own, *unlock), "not a function that can be imported")
+        refused(anofel(*announce, "ab" * 32, *own, *unlock), "cannot be imported")
 
 
 def test_key_generation_waits_for_the_others_and_ends(board: BoardOfTest, tmp_path: Path) -> None:

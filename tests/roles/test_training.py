@@ -23,7 +23,7 @@ from anofel.phase3_access.homomorphic_sum import CollectedSum, Collector, post_a
 from anofel.phase3_access.partial_decryption import share_of_count
 from anofel.roles.aggregator import Aggregator, Duty
 from anofel.roles.directory import RoleDirectory, unlock_with
-from anofel.roles.owner import Owner, initial_model
+from anofel.roles.owner import Own, Owner, initial_model
 from anofel.transport import Refused
 from tests.board.world import a_vector
 from tests.patients import make_table
@@ -219,6 +219,45 @@ def test_without_its_committee_a_task_keeps_its_model_until_it_is_closed(
     assert outcomes == [("failed", initial_model(task).digest().hex()), ("too-few", outcomes[0][1])]
 
 
+def test_a_task_starts_at_the_model_that_its_owner_gives(world: tuple[Deployment, str]) -> None:
+    world, committee = world
+    task = write_task(world.path / "tuned.toml", task={"name": "tuned"}, privacy={"max_posts": 4})
+    usual = initial_model(task)
+    first = replace(usual, values=usual.values + 5)
+    (world.path / "first.model").write_bytes(first.to_bytes())
+    (world.path / "other.model").write_bytes(replace(first, scale_bits=9).to_bytes())
+    with pytest.raises(AssertionError, match="other tensors, scale or momentum"):
+        announce(world, committee, "tuned", "--first-model", str(world.path / "other.model"))
+    options = ("--committee", committee, "--first-model", str(world.path / "first.model"), "--json")
+    announced = world.run("owner", "announce", "tuned", str(world.path / "tuned.toml"), *options)
+    task_id = bytes.fromhex(announced["task"])
+    owner = world.start("owner", "run", "tuned")
+    world.wait_open(task_id, 1)
+    assert world.view.state.tasks[task_id].model == first.digest()
+    assert owner.stop() == 0
+    world.run("owner", "close", "tuned", "--json")
+
+
+def test_a_custom_task_starts_at_the_model_of_its_owners_trainer(world: tuple[Deployment, str]) -> None:
+    world, committee = world
+    sections = {"model": {"kind": "custom", "parameters": 6}, "training": {"algorithm": "custom"}}
+    task = write_task(
+        world.path / "custom.toml", task={"name": "custom"}, privacy={"max_posts": 4}, **sections
+    )
+    own = "tests.learning.own_trainers:logistic"
+    with pytest.raises(AssertionError, match="name its own trainer"):
+        announce(world, committee, "custom")
+    options = ("--committee", committee, "--trainer", own, "--json")
+    announced = world.run("owner", "announce", "custom", str(world.path / "custom.toml"), *options)
+    task_id = bytes.fromhex(announced["task"])
+    assert "code that runs here with your rights" in " ".join((world.path / "custom.log").read_text().split())
+    owner = world.start("owner", "run", "custom")
+    world.wait_open(task_id, 1)
+    assert world.view.state.tasks[task_id].model == initial_model(task, own).digest()
+    assert owner.stop() == 0
+    world.run("owner", "close", "custom", "--json")
+
+
 class Refusing:
     """A board that refuses an announcement that our own check let pass."""
 
@@ -246,7 +285,7 @@ def test_an_owner_with_a_rule_of_its_own_makes_each_model(world: tuple[Deploymen
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(view, "post", Refusing(view).post)
             with pytest.raises(InvalidInput, match="committee-busy"):
-                owner.announce(task, bytes.fromhex(committee), rule="tests.roles.own_rule:double")
+                owner.announce(task, bytes.fromhex(committee), own=Own(rule="tests.roles.own_rule:double"))
         view.close()
     refused = world.start("owner", "run", "own")
     refused.process.communicate(timeout=60)
@@ -282,42 +321,3 @@ def test_an_owner_with_a_rule_of_its_own_makes_each_model(world: tuple[Deploymen
     )
     assert audited.returncode == 0, audited.stderr
     assert "own: sums verified; the model is the owner's claim." in json.loads(audited.stdout)["notes"]
-
-
-def test_a_task_starts_at_the_model_that_its_owner_gives(world: tuple[Deployment, str]) -> None:
-    world, committee = world
-    task = write_task(world.path / "tuned.toml", task={"name": "tuned"}, privacy={"max_posts": 4})
-    usual = initial_model(task)
-    first = replace(usual, values=usual.values + 5)
-    (world.path / "first.model").write_bytes(first.to_bytes())
-    (world.path / "other.model").write_bytes(replace(first, scale_bits=9).to_bytes())
-    with pytest.raises(AssertionError, match="other tensors, scale or momentum"):
-        announce(world, committee, "tuned", "--first-model", str(world.path / "other.model"))
-    options = ("--committee", committee, "--first-model", str(world.path / "first.model"), "--json")
-    announced = world.run("owner", "announce", "tuned", str(world.path / "tuned.toml"), *options)
-    task_id = bytes.fromhex(announced["task"])
-    owner = world.start("owner", "run", "tuned")
-    world.wait_open(task_id, 1)
-    assert world.view.state.tasks[task_id].model == first.digest()
-    assert owner.stop() == 0
-    world.run("owner", "close", "tuned", "--json")
-
-
-def test_a_custom_task_starts_at_the_model_of_its_owners_trainer(world: tuple[Deployment, str]) -> None:
-    world, committee = world
-    sections = {"model": {"kind": "custom", "parameters": 7}, "training": {"algorithm": "custom"}}
-    task = write_task(
-        world.path / "custom.toml", task={"name": "custom"}, privacy={"max_posts": 4}, **sections
-    )
-    own = "tests.learning.own_trainers:logistic"
-    with pytest.raises(AssertionError, match="name its own trainer"):
-        announce(world, committee, "custom")
-    options = ("--committee", committee, "--trainer", own, "--json")
-    announced = world.run("owner", "announce", "custom", str(world.path / "custom.toml"), *options)
-    task_id = bytes.fromhex(announced["task"])
-    assert "code that runs here with your rights" in " ".join((world.path / "custom.log").read_text().split())
-    owner = world.start("owner", "run", "custom")
-    world.wait_open(task_id, 1)
-    assert world.view.state.tasks[task_id].model == initial_model(task, own).digest()
-    assert owner.stop() == 0
-    world.run("owner", "close", "custom", "--json")
