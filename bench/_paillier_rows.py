@@ -9,15 +9,15 @@ name. The key is dealt (same arithmetic as a generated one); ``--keygen`` also m
 import argparse
 import json
 import os
-import platform
 import secrets
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import gmpy2
 import numpy as np
+from _table import Row, machine
 
 from anofel.committee import count_key
 from anofel.committee.context import (
@@ -49,22 +49,6 @@ SAMPLE_POWERS = 4
 """Partial decryption takes one power per ciphertext; it is scaled up from this many."""
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class Row:
-    """One line of the table; ``ratio`` is ours / peer, so less than 1 means ours is better."""
-
-    name: str
-    ours: float
-    unit: str
-    peer_name: str | None = None
-    peer: float | None = None
-
-    def to_json(self) -> dict[str, object]:
-        """Return the row as every benchmark prints it."""
-        ratio = None if self.peer is None else self.ours / self.peer
-        return {**asdict(self), "ratio": ratio}
 
 
 def timed(action: Callable[[], T], repeat: int = 1) -> tuple[float, T]:
@@ -278,11 +262,11 @@ def main() -> None:
     for n, t in KEY_GENERATIONS:
         found += keygen_rows(options.bits, n, t, run=options.keygen)
     if options.json:
-        print(json.dumps([row.to_json() for row in found], indent=1))
+        print(json.dumps([row.document() for row in found], indent=1))
         return
-    print(f"{platform.machine()}, Python {platform.python_version()}, gmpy2 {gmpy2.version()}, one thread")
+    print(f"{machine()}, gmpy2 {gmpy2.version()}, one thread")
     for row in found:
-        data = row.to_json()
+        data = row.document()
         peer = (
             ""
             if row.peer is None

@@ -1,4 +1,4 @@
-"""What the newer benchmarks share: rows, bars, the machine, a table."""
+"""What all benchmarks share: rows, bars, the machine, a table."""
 
 import json
 import os
@@ -29,7 +29,7 @@ class Row:
     @property
     def ratio(self) -> float | None:
         """Ours divided by the peer's."""
-        return None if not self.peer else self.ours / self.peer
+        return None if self.peer is None else self.ours / self.peer
 
     def document(self) -> dict[str, Any]:
         """Return the fields that every benchmark of this project has."""

@@ -13,7 +13,6 @@ import argparse
 import http.client
 import json
 import os
-import platform
 import resource
 import secrets
 import shutil
@@ -23,13 +22,14 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlparse
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import numpy as np
+from _table import Row, machine
 
 from anofel.audit.auditor import Auditor
 from anofel.audit.sources import Source, open_source
@@ -59,24 +59,6 @@ BARS = {
     "audit, submissions": (400, "at least"),
     "cost of an admission, 2^18 against 2^10 clients": (1.2, "at most"),
 }
-
-
-@dataclass
-class Row:
-    """One line of the table."""
-
-    name: str
-    ours: float
-    unit: str
-    peer_name: str = ""
-    peer: float | None = None
-
-    @property
-    def ratio(self) -> float | None:
-        return self.ours / self.peer if self.peer else None
-
-    def document(self) -> dict[str, object]:
-        return asdict(self) | {"ratio": self.ratio}
 
 
 # A history with real proofs
@@ -427,7 +409,7 @@ def scale_rows(history: Path) -> list[Row]:
 
 
 def show(rows: list[Row]) -> None:
-    print(f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}")
+    print(machine())
     print(f"{'':56} {'ours':>12}       {'peer':>12}  ratio  bar")
     for row in rows:
         peer = f"{row.peer:12.4g}" if row.peer is not None else " " * 12

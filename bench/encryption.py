@@ -19,7 +19,6 @@ import functools
 import hashlib
 import json
 import os
-import platform
 import subprocess
 import sys
 import tempfile
@@ -29,6 +28,7 @@ from pathlib import Path
 from typing import Any
 
 import _paillier_rows
+import _table
 import numpy as np
 
 from anofel.committee import count, schemes
@@ -83,30 +83,18 @@ PAPER = {
 """The paper's own table for 512 clients: 8 threads, a toy key of about 256 bits. Quoted, not measured."""
 
 
-@dataclasses.dataclass
-class Row:
-    """One line of the table."""
-
-    name: str
-    ours: float
-    unit: str
-    peer_name: str | None = None
-    peer: float | None = None
+@dataclasses.dataclass(frozen=True)
+class Row(_table.Row):
+    """One line of the table, with the bar that it has to keep."""
 
     @property
     def bar(self) -> float | None:
         """The largest value that ours may have, if the project has set one."""
         return None if self.peer_name else BARS.get(self.name)
 
-    @property
-    def ratio(self) -> float | None:
-        """Ours divided by the peer's."""
-        return None if self.peer is None else self.ours / self.peer
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the fields every benchmark of this project has."""
-        fields = ("name", "ours", "peer_name", "peer", "ratio", "unit")
-        return {field: getattr(self, field) for field in fields} | {"bar": self.bar}
+    def document(self) -> dict[str, Any]:
+        """Return the fields every benchmark of this project has, and the bar."""
+        return super().document() | {"bar": self.bar}
 
 
 @dataclasses.dataclass
@@ -464,8 +452,7 @@ def paillier_rows(quick: bool, keygen: bool) -> Iterator[Row]:
 
 def show(rows: list[Row], missing: list[str]) -> None:
     """Print the table."""
-    machine = platform.processor() or platform.machine()
-    print(f"{machine}, {os.cpu_count()} cores, Python {platform.python_version()}\n")
+    print(f"{_table.machine()}\n")
     for row in rows:
         peer = (
             "" if row.peer is None else f"   {row.peer_name}: {row.peer:.4g} (ours is {row.ratio:.2g} of it)"
@@ -495,7 +482,7 @@ def main() -> None:
     names = (arguments.scheme,) if arguments.scheme else schemes.NAMES
     rows, missing = run(arguments.quick, arguments.keygen, names)
     if arguments.json:
-        print(json.dumps([row.to_json() for row in rows], indent=1))
+        print(json.dumps([row.document() for row in rows], indent=1))
     else:
         show(rows, missing)
 

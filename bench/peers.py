@@ -3,7 +3,6 @@
 import contextlib
 import json
 import os
-import platform
 import subprocess
 import sys
 import tempfile
@@ -13,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
+import _table
 from rich.console import Console
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -151,21 +151,13 @@ def _with_key(circuits: Circuits, installed: Path, name: str, digest: str, progr
 
 def machine(snarkjs: Snarkjs | None) -> list[str]:
     """Say where and with which versions this ran."""
-    cpuinfo = Path("/proc/cpuinfo")
-    lines = cpuinfo.read_text().splitlines() if cpuinfo.exists() else []
-    models = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
-    load = ", ".join(f"{value:.1f}" for value in os.getloadavg())
     locked = tomllib.loads((ROOT / "Cargo.lock").read_text())["package"]
     ark = next(package["version"] for package in locked if package["name"] == "ark-groth16")
-    versions = [_output("rustc", "--version"), f"ark-groth16 {ark}", f"Python {platform.python_version()}"]
+    versions = [_output("rustc", "--version"), f"ark-groth16 {ark}"]
     if snarkjs is not None:
         wanted = json.loads((SNARKJS / "package.json").read_text())["dependencies"]["snarkjs"]
         versions += [f"snarkjs {wanted}", f"Node {_output('node', '--version')}"]
-    model = models[0] if models else platform.processor()
-    return [
-        f"{model}, {os.cpu_count()} cores, {platform.system()}; load {load}",
-        "; ".join(versions),
-    ]
+    return [_table.machine(), "; ".join(versions)]
 
 
 def _output(*command: str) -> str:

@@ -8,8 +8,6 @@ Peers: OpenDP (in requirements/dev.txt) for exact noise; Opacus for ε if it is 
 import argparse
 import importlib.util
 import json
-import os
-import platform
 import statistics
 import sys
 import time
@@ -19,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from _table import machine
 
 from anofel.learning import splits
 from anofel.learning.build import network_of
@@ -303,8 +302,7 @@ def main() -> None:
     if as_json:
         print(json.dumps(rows, indent=1, ensure_ascii=False))
     else:
-        machine = platform.processor() or platform.machine()
-        print(f"{machine}, {os.cpu_count()} cores, Python {platform.python_version()}")
+        print(machine())
         for entry in rows:
             peer = "-" if entry["peer"] is None else f"{entry['peer']:.4g}"
             ratio = "-" if entry["ratio"] is None else f"{entry['ratio']:.3g}"

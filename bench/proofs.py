@@ -17,6 +17,7 @@ import sys
 from dataclasses import dataclass
 from statistics import fmean, median
 
+import _table
 from peers import Circuits, Snarkjs, Taken, machine
 from rich.console import Console
 from rich.table import Table
@@ -27,27 +28,12 @@ CLIENT_DEPTH = 7
 
 
 @dataclass(frozen=True)
-class Row:
+class Row(_table.Row):
     """One line of the result: ours against a peer, and the bar that it has to meet."""
 
-    name: str
-    ours: float
-    unit: str
-    peer_name: str | None = None
-    peer: float | None = None
     spread: str = ""
     bar: str = ""
     met: bool | None = None
-
-    @property
-    def ratio(self) -> float | None:
-        """Ours in units of the peer."""
-        return None if self.peer is None else self.ours / self.peer
-
-    def as_json(self) -> dict[str, object]:
-        """Give the line that programs read."""
-        keys = ("name", "ours", "peer_name", "peer", "ratio", "unit")
-        return {key: getattr(self, key) for key in keys}
 
 
 class Samples:
@@ -214,7 +200,7 @@ def main() -> None:
         rows += key_rows(samples) + size_rows(sizes) + depth_rows(samples, sizes)
         about = machine(snarkjs)
     if arguments.json:
-        json.dump([row.as_json() for row in rows], sys.stdout, indent=2)
+        json.dump([row.document() for row in rows], sys.stdout, indent=2)
         print()
         return
     output = Console(width=None if sys.stdout.isatty() else 170)
