@@ -93,20 +93,20 @@ class LightClient:
 
     def sync(self, *, on_block: Callable[[Block], None] | None = None) -> int:
         """Verify and take every new block; return how many there were. Raises ``BoardMisbehaved``."""
-        taken = 0
-        while True:
-            self._check_not_shorter()
+        taken, theirs = 0, self._their_height()
+        while self.state.height < theirs:
             data = self.transport.get(
                 f"/v1/blocks?from={self.state.height + 1}&limit=256", max_bytes=MAX_SYNC_BYTES
             )
             blocks = self._parse(data)
             if not blocks:
-                return taken
+                break
             for block in blocks:
                 self._take(block)
                 taken += 1
                 if on_block is not None:
                     on_block(block)
+        return taken
 
     def wait_for(
         self,
@@ -192,7 +192,8 @@ class LightClient:
                 f"The board forked: its validators signed two different blocks {height}.",
             )
 
-    def _check_not_shorter(self) -> None:
+    def _their_height(self) -> int:
+        """Ask how many blocks the node has. Raises ``BoardMisbehaved`` if they are fewer than before."""
         theirs = remote_height(self.transport)
         if theirs < self.state.height:
             raise self._caught(
@@ -201,6 +202,7 @@ class LightClient:
                 f"The board was at block {self.state.height} and now shows {theirs} blocks: "
                 "its history was cut or rewritten.",
             )
+        return theirs
 
     def _caught(self, name: str, evidence: bytes, message: str) -> BoardMisbehaved:
         return BoardMisbehaved(message, self._keep_evidence(name, evidence))

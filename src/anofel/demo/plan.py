@@ -15,7 +15,7 @@ from anofel.messages import Class
 
 DEFAULT_STUDIES: Final = ("support2", "nwtco")
 INTERVAL_MS: Final = 700
-"""Everybody polls once a block, which is a third of all work where there are two cores."""
+"""Everybody polls once a block, so a shorter interval costs every process."""
 MARGIN_BLOCKS: Final = 2
 """What a client leaves between its post and the close."""
 WINDOW_BLOCKS: Final = 3
