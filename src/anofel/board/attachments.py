@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Protocol
 
 from anofel.errors import AnofelError, VerificationError
+from anofel.files import replace_file
 
 
 class AttachmentMissing(AnofelError):
@@ -79,9 +80,7 @@ class DirectoryAttachments:
         path = self.path(name)
         if not path.exists():
             path.parent.mkdir(parents=True, exist_ok=True)
-            partial = path.with_name(f"{path.name}.partial")
-            partial.write_bytes(data)
-            partial.replace(path)
+            replace_file(path, data)
         return name
 
     def remove(self, sha256: bytes) -> None:

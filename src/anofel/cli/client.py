@@ -18,9 +18,9 @@ from anofel.cli.role_options import (
     TrainerOption,
     WaitOption,
     at_work,
-    check_trainer,
     genesis_hash,
     opened,
+    say_what_a_trainer_may,
     show,
     show_status,
     until_stopped,
@@ -91,7 +91,6 @@ def init(
 
     if directory.exists():
         raise FileExists(f"{directory} exists already; it is not overwritten.")
-    check_trainer(trainer)
     init_client(
         directory,
         unlock_with(key_file, passphrase_file, new=True),
@@ -116,6 +115,7 @@ def init(
         ca_file=ca_file,
     )
     show(f"The client in {directory}", {"directory": str(directory), "board": board}, as_json=as_json)
+    say_what_a_trainer_may(trainer)
     if not proxy and not as_json:
         note("Without --proxy the board's node sees this machine's address.")
 

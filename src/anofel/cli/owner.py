@@ -14,7 +14,7 @@ from anofel.cli.role_options import (
     WaitOption,
     add_init,
     at_work,
-    check_trainer,
+    say_what_a_trainer_may,
     show,
     show_status,
 )
@@ -63,13 +63,13 @@ def announce(
     from anofel.task import Task
 
     loaded = Task.load(task)
-    check_trainer(trainer)
     with at_work(directory, ROLE, key_file, passphrase_file) as (found, board):
         owner = Owner(found, board, note)
         board.sync()
         first = None if first_model is None else IntegerModel.load(first_model)
         own = Own(rule=rule, trainer=trainer, first=first)
         task_id = owner.announce(loaded, _key_id(committee), early_end=early_end, own=own)
+        say_what_a_trainer_may(trainer)
         board.wait_for(lambda state: task_id in state.tasks, "the announcement", seconds=wait)
         show("Task", {"task": task_id.hex(), "name": loaded.name, "committee": committee}, as_json=as_json)
 

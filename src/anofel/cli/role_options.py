@@ -63,14 +63,13 @@ TrainerOption = Annotated[
 WaitOption = Annotated[float, typer.Option(help="Seconds after which to give up.", min=0)]
 
 
-def check_trainer(trainer: str) -> None:
-    """Check that ``--trainer`` can be imported, and say what naming one means."""
-    if not trainer:
-        return
-    from anofel.learning.build import import_trainer
-
-    import_trainer(trainer)
-    note(f"'{trainer}' is code that runs here with your rights and sees your data: name only what you trust.")
+def say_what_a_trainer_may(trainer: str) -> None:
+    """Say what naming a ``--trainer`` means."""
+    if trainer:
+        note(
+            f"'{trainer}' is code that runs here with your rights and sees your data: "
+            "name only what you trust."
+        )
 
 
 def genesis_hash(text: str) -> bytes:
