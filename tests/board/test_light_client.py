@@ -4,10 +4,11 @@ import json
 import sqlite3
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qs, urlparse
 
 import pytest
@@ -181,7 +182,8 @@ def lying(keys: KeyDirectory, tmp_path: Path) -> Iterator[tuple[Histories, Light
         client.sync()
         assert client.state.height == 3
         yield histories, client
-        client.close()
+        with suppress(StoreError):  # a test may have closed it
+            client.close()
 
 
 def test_a_fork_is_noticed_and_both_blocks_are_kept(lying: tuple[Histories, LightClient]) -> None:
@@ -228,6 +230,47 @@ def test_a_malformed_answer_is_refused(lying: tuple[Histories, LightClient]) -> 
     histories.raw = b"\x05\0\0\0hello"
     with pytest.raises(BoardMisbehaved, match="malformed"):
         client.sync()
+
+
+class Stopped(BaseException):
+    """A signal, wherever it comes."""
+
+
+@pytest.mark.parametrize(
+    "statement", ["BEGIN IMMEDIATE", "INSERT INTO block", "DELETE FROM pending", "COMMIT"]
+)
+def test_a_signal_while_a_block_is_written_costs_nothing(
+    lying: tuple[Histories, LightClient], statement: str
+) -> None:
+    histories, client = lying
+    histories.blocks = histories.honest
+    store, real = client._store, client._store._connection
+    store._connection = Interrupted(real, statement)  # type: ignore[assignment]
+    with pytest.raises(Stopped):
+        client.sync()
+    store._connection = real
+    assert client.state.height == store.height == (4 if statement == "COMMIT" else 3)
+    client.close()  # keeps a snapshot; a write that was cut short is not in its way
+    again = LightClient(client.directory, client.transport)
+    again.sync()
+    assert again.state.height == 4
+    again.close()
+
+
+class Interrupted:
+    """A connection during which a signal comes, after a statement was carried out."""
+
+    def __init__(self, connection: sqlite3.Connection, statement: str) -> None:
+        self._connection, self._statement = connection, statement
+
+    def execute(self, statement: str, *values: Any) -> sqlite3.Cursor:
+        made = self._connection.execute(statement, *values)
+        if statement.startswith(self._statement):
+            raise Stopped
+        return made
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._connection, name)
 
 
 def test_a_damaged_snapshot_costs_only_time(keys: KeyDirectory, tmp_path: Path) -> None:

@@ -165,13 +165,14 @@ class LightClient:
             self._check_fork(block)
         try:
             self.chain.follow(block)
+            self._store.append(block, snapshot.encode(self.state) if height % SNAPSHOT_BLOCKS == 0 else None)
         except InvalidBlock as error:
             self.chain = self._load()
             raise self._caught(f"block-{height}", block.to_bytes(), str(error)) from None
         except BaseException:  # no blob, or a signal: the block is half taken, and nobody lied
+            self._store.abandon()
             self.chain = self._load()
             raise
-        self._store.append(block, snapshot.encode(self.state) if height % SNAPSHOT_BLOCKS == 0 else None)
 
     def _check_fork(self, block: Block) -> None:
         """Two signed blocks of one height are proof of a fork; both are kept."""
