@@ -109,13 +109,17 @@ def check_iterations(entries: list[dict[str, Any]]) -> None:
 def test_a_stopped_demo_leaves_no_process(tmp_path: Path, number: int) -> None:
     directory = tmp_path / "demo"
     process = start(directory, *SMALL, *COMMITTEE)
-    end = time.monotonic() + 120
-    while len(processes_of(directory)) < 6:  # the demo, the board, certifiers and aggregators
-        assert process.poll() is None, process.communicate()
-        assert time.monotonic() < end
-        time.sleep(0.1)
-    process.send_signal(number)
-    _, errors = process.communicate(timeout=60)
+    try:
+        end = time.monotonic() + 120
+        while len(processes_of(directory)) < 6:  # the demo, the board, certifiers and aggregators
+            assert process.poll() is None, process.communicate()
+            assert time.monotonic() < end
+            time.sleep(0.1)
+        process.send_signal(number)
+        _, errors = process.communicate(timeout=60)
+    finally:
+        process.kill()
+        process.communicate()
     if number == signal.SIGKILL:
         time.sleep(1)
     else:

@@ -1,6 +1,7 @@
 """The parts of the demo that can be looked at without running it."""
 
 import io
+import os
 import signal
 import sys
 import time
@@ -183,6 +184,21 @@ def test_a_command_that_ends_well_is_no_surprise(processes: Processes) -> None:
     ended(processes, "list")
     processes.check()
     assert listed.code == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_in_the_middle_of_a_fork_is_not_lost(processes: Processes, number: int) -> None:
+    shots = [number]
+    os.register_at_fork(after_in_parent=lambda: shots and os.kill(os.getpid(), shots.pop()))
+    before = {one: signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        processes.interrupt.catch()
+        with pytest.raises(KeyboardInterrupt):
+            processes.start_module("sleeper", "http.server", "0")
+    finally:
+        for one, handler in before.items():
+            signal.signal(one, handler)
+    assert processes.running == 1  # in the list, so that it is stopped
 
 
 # Screens

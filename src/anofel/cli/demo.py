@@ -1,6 +1,5 @@
 """``anofel demo``: the whole system on this machine."""
 
-import signal
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -59,7 +58,7 @@ def demo(
     console = Console(stderr=True)
     screen = LiveScreen(console) if console.is_terminal else PlainScreen(console)
     play = Demo(options, screen)
-    signal.signal(signal.SIGTERM, _interrupt)
+    play.processes.interrupt.catch()
     try:
         with screen if isinstance(screen, LiveScreen) else nullcontext():
             play.run()
@@ -67,10 +66,6 @@ def demo(
         note(f"Stopped; no process is left. {options.directory} can be deleted.")
         raise typer.Exit(1) from None
     _report(play, as_json=as_json)
-
-
-def _interrupt(*_: object) -> None:
-    raise KeyboardInterrupt
 
 
 def _report(play: "Demo", *, as_json: bool) -> None:
