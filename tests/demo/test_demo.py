@@ -31,16 +31,16 @@ def start(directory: Path, *options: str) -> "subprocess.Popen[str]":
 
 
 def processes_of(directory: Path) -> list[int]:
-    """Every process whose command names the directory, and that is still alive."""
+    """Every process whose command names the directory, or that prints into it, and that is still alive."""
     found = []
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit() or int(entry.name) == os.getpid():
             continue
         try:
-            command = (entry / "cmdline").read_bytes()
+            words = (entry / "cmdline").read_text() + str((entry / "fd" / "1").readlink())
         except OSError:
             continue
-        if str(directory).encode() in command:
+        if str(directory) in words:
             found.append(int(entry.name))
     return found
 
@@ -119,7 +119,6 @@ def test_a_stopped_demo_leaves_no_process(tmp_path: Path, number: int) -> None:
         _, errors = process.communicate(timeout=60)
     finally:
         process.kill()
-        process.communicate()
     if number == signal.SIGKILL:
         time.sleep(1)
     else:

@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -16,7 +17,7 @@ from anofel.demo import data
 from anofel.demo.data import DemoStudy, load_studies, policy_text, task_text, write_files
 from anofel.demo.misbehave import ACCEPTED, TRIED, read_tries
 from anofel.demo.plan import TARGET_EPSILON, Layout, Options, default_directory, size_class
-from anofel.demo.processes import Processes, RoleDied
+from anofel.demo.processes import Process, Processes, RoleDied
 from anofel.demo.summary import BEARABLE_NOISE, client_level
 from anofel.demo.view import LiveScreen, PlainScreen
 from anofel.errors import InvalidInput, PeerUnreachable
@@ -187,9 +188,16 @@ def test_a_command_that_ends_well_is_no_surprise(processes: Processes) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_in_the_middle_of_a_fork_is_not_lost(processes: Processes, number: int) -> None:
-    shots = [number]
-    os.register_at_fork(after_in_parent=lambda: shots and os.kill(os.getpid(), shots.pop()))
+def test_a_signal_while_a_process_starts_comes_after_it_is_listed(
+    processes: Processes, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    begin = Process.__init__
+
+    def interrupted(self: Process, *arguments: Any) -> None:
+        begin(self, *arguments)
+        os.kill(os.getpid(), number)
+
+    monkeypatch.setattr(Process, "__init__", interrupted)
     before = {one: signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM)}
     try:
         processes.interrupt.catch()
@@ -199,6 +207,22 @@ def test_a_signal_in_the_middle_of_a_fork_is_not_lost(processes: Processes, numb
         for one, handler in before.items():
             signal.signal(one, handler)
     assert processes.running == 1  # in the list, so that it is stopped
+
+
+def test_processes_compute_with_one_thread(processes: Processes) -> None:
+    process = processes.start_module("same", "tests.demo.show_environment", ends=True)
+    ended(processes, "same")
+    environment = process.document()
+    assert environment is not None
+    assert environment["RAYON_NUM_THREADS"] == environment["OMP_NUM_THREADS"] == "1"
+
+
+def test_what_an_earlier_process_of_the_name_printed_is_not_read(processes: Processes) -> None:
+    processes.start_module("same", "tests.demo.show_environment", ends=True)
+    ended(processes, "same")
+    assert processes.find("same").document() is not None
+    again = processes.start_module("same", "http.server", "0")
+    assert again.document() is None
 
 
 # Screens

@@ -49,7 +49,7 @@ class Recipe:
 
 _RECIPES: Final = {
     "support2": Recipe(Decimal(3), Decimal("0.3"), Decimal(4), "SUPPORT2 · death in hospital"),
-    "nwtco": Recipe(Decimal(12), Decimal("0.3"), Decimal(4), "Wilms' tumour · relapse"),
+    "nwtco": Recipe(Decimal(6), Decimal("0.3"), Decimal(3), "Wilms' tumour · relapse"),
     "breast-cancer": Recipe(Decimal(1), Decimal("0.5"), Decimal(4), "breast tumour · malignant"),
     "diabetes": Recipe(Decimal(3), Decimal("0.5"), Decimal(1), "diabetes · fast progression"),
 }

@@ -22,7 +22,7 @@ WINDOW_BLOCKS: Final = 3
 """The drawn posting times lie in so many blocks."""
 PATIENCE_BLOCKS: Final = 120
 """Deadline of committees and owners; they are much faster."""
-WORK_PROOFS: Final = 2.5
+WORK_PROOFS: Final = 1.2
 """What a client does before its post takes as long as so many proofs."""
 MAX_LENGTH: Final = 1000
 TARGET_EPSILON: Final = 1.0
@@ -39,7 +39,7 @@ class Options:
     studies: tuple[str, ...] = DEFAULT_STUDIES
     clients: int = 8
     """For each study."""
-    iterations: int = 6
+    iterations: int = 8
     scheme: str = "lattice"
     committee: int = 3
     threshold: int = 2

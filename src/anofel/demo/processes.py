@@ -1,27 +1,48 @@
-"""Processes of the demo: each with a log, one thread for arithmetic, and an end no later than ours."""
+"""Processes of the demo: each with a log, one thread for arithmetic, and an end no later than ours.
+
+They are forked from one process that has imported everything (the ``forkserver`` of Python): half a hundred
+processes that import it themselves would take longer than the training. The fork happens before anything
+is drawn or opened, and all randomness comes from the operating system.
+"""
 
 import contextlib
 import ctypes
 import json
+import multiprocessing
 import os
+import runpy
+import shlex
 import signal
-import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
+from multiprocessing import forkserver
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import Any, Final
 
 from anofel.errors import AnofelError
 
-ONE_THREAD: Final = {
-    f"{library}_NUM_THREADS": "1" for library in ("RAYON", "OMP", "OPENBLAS", "MKL", "NUMEXPR")
-}
+PRELOAD: Final = (
+    "anofel.demo.root",
+    "anofel.cli",
+    "anofel.audit",
+    "anofel.board.node.serve",
+    "anofel.roles.aggregator",
+    "anofel.roles.certifier_service",
+    "anofel.roles.client",
+    "anofel.roles.client_request",
+    "anofel.roles.key_run",
+    "anofel.roles.owner",
+    "dp_accounting.pld",
+)
+"""What is imported once, the first before the others."""
 STOP_SECONDS: Final = 15.0
 """How long a process may take to stop in good order."""
 TAIL_LINES: Final = 8
 _SET_PARENT_DEATH_SIGNAL: Final = 1
-"""``PR_SET_PDEATHSIG`` of Linux."""
+"""``PR_SET_PDEATHSIG`` of Linux; elsewhere a demo that is killed leaves its processes."""
+_SET_NAME: Final = 15
+"""``PR_SET_NAME`` of Linux."""
 
 
 class RoleDied(AnofelError):
@@ -33,8 +54,7 @@ class RoleDied(AnofelError):
 class Interrupt:
     """SIGINT and SIGTERM as ``KeyboardInterrupt``, but not while a process is being started.
 
-    Python drops an exception that a signal raises in the middle of a fork, and a process that is started
-    but not yet in our list would not be stopped.
+    A process that is started but not yet in our list would not be stopped.
     """
 
     def __init__(self) -> None:
@@ -65,24 +85,28 @@ class Interrupt:
 class Process:
     """One command as a process; what it prints and what it says go to files of their own."""
 
-    def __init__(self, name: str, command: list[str], logs: Path) -> None:
-        self.name, self.command = name, command
+    def __init__(self, name: str, module: str, words: tuple[str, ...], logs: Path) -> None:
+        self.name = name
         self.output, self.log = logs / f"{name}.out", logs / f"{name}.log"
         self.may_end = False
         """Whether its end is no surprise."""
         self.was_killed = False
-        with self.output.open("wb") as output, self.log.open("ab") as log:
-            self._process = _start(command, output, log)
+        self.output.write_bytes(b"")  # here, so that nobody reads what the process before it printed
+        context = multiprocessing.get_context("forkserver")
+        arguments = (name, module, words, self.output, self.log)
+        self._process = context.Process(target=_run, args=arguments, name=name, daemon=True)
+        self._process.start()
 
     @property
     def pid(self) -> int:
         """The number of the process."""
+        assert self._process.pid is not None
         return self._process.pid
 
     @property
     def code(self) -> int | None:
         """The exit code; None while it runs."""
-        return self._process.poll()
+        return self._process.exitcode
 
     def document(self) -> dict[str, Any] | None:
         """Return the JSON document it printed; None while there is no whole one."""
@@ -101,21 +125,18 @@ class Process:
         """Send a signal, if it still runs."""
         if self.code is None:
             with contextlib.suppress(ProcessLookupError):
-                self._process.send_signal(number)
+                os.kill(self.pid, number)
 
     def kill(self) -> None:
         """End it at once, as a power cut would (SIGKILL)."""
         self.was_killed = True
         self.signal(signal.SIGKILL)
-        self._process.wait()
+        self._process.join()
 
     def wait(self, deadline: float) -> bool:
         """Wait for the end; False if it still runs at the deadline."""
-        try:
-            self._process.wait(max(0.0, deadline - time.monotonic()))
-        except subprocess.TimeoutExpired:
-            return False
-        return True
+        self._process.join(max(0.0, deadline - time.monotonic()))
+        return self.code is not None
 
 
 class Processes:
@@ -124,6 +145,8 @@ class Processes:
     def __init__(self, logs: Path) -> None:
         self._logs, self.interrupt = logs, Interrupt()
         self._all: dict[str, Process] = {}
+        multiprocessing.set_forkserver_preload(list(PRELOAD))
+        forkserver.ensure_running()
 
     def start(self, name: str, *command: str, ends: bool = False) -> Process:
         """Start ``anofel …``; with ``ends`` it is a command that ends by itself."""
@@ -132,7 +155,7 @@ class Processes:
     def start_module(self, name: str, module: str, *command: str, ends: bool = False) -> Process:
         """Start a module of Python. Security: no secret may stand in the command."""
         with self.interrupt.held():
-            process = Process(name, [sys.executable, "-m", module, *command], self._logs)
+            process = Process(name, module, command, self._logs)
             process.may_end = ends
             self._all[name] = process
         return process
@@ -168,37 +191,25 @@ class Processes:
                 process.kill()
 
 
-def _start(command: list[str], output: IO[bytes], log: IO[bytes]) -> "subprocess.Popen[bytes]":
-    """Start a process in a group of its own, so that Ctrl-C reaches the demo alone."""
-    return subprocess.Popen(
-        command,
-        stdin=subprocess.DEVNULL,
-        stdout=output,
-        stderr=log,
-        env=_environment(),
-        process_group=0,
-        preexec_fn=_die_with(os.getpid()),
-    )
-
-
-def _environment() -> dict[str, str]:
-    """Ours, but with one thread each, and compiled modules are kept: fifty processes need them."""
-    ours = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    return ours | ONE_THREAD
-
-
-def _die_with(parent: int) -> Callable[[], None] | None:
-    """Return what ties a child to our life: the kernel stops it when we are gone, even by ``kill -9``."""
-    if not sys.platform.startswith("linux"):
-        return None
-    library = ctypes.CDLL(None)
-
-    def tie() -> None:
+def die_with_parent(name: str) -> None:
+    """Let the kernel kill this process when its parent is gone, and show its name in ``top``."""
+    if sys.platform.startswith("linux"):
+        library = ctypes.CDLL(None)
         library.prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
-        if os.getppid() != parent:  # we died before the call
-            os._exit(1)
+        library.prctl(_SET_NAME, name.encode())
 
-    return tie
+
+def _run(name: str, module: str, words: tuple[str, ...], output: Path, log: Path) -> None:
+    """Become ``python -m MODULE WORDS …``, in a group of its own: Ctrl-C reaches the demo alone."""
+    os.setpgid(0, 0)
+    die_with_parent(name)
+    for path, number in ((output, 1), (log, 2)):
+        opened = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        os.dup2(opened, number)
+        os.close(opened)
+    sys.stderr.write(f"$ {shlex.join((module, *words))}\n")
+    sys.argv = [module, *words]
+    runpy.run_module(module, run_name="__main__", alter_sys=True)
 
 
 def _tail(log: Path) -> str:
