@@ -97,7 +97,7 @@ fn a_bad_proof_of_knowledge_names_its_member() {
             let other = run.packages[&1].clone();
             let at = dkg::package_bytes(run.shape) - (2 - key) * 64 + part * 32;
             packages.get_mut(&2).unwrap()[at..at + 32].copy_from_slice(&other[at..at + 32]);
-            let error = dkg::public_keys(run.shape, &packages).err().unwrap();
+            let error = dkg::check_package(run.shape, 2, &packages[&2]).err().unwrap();
             let what = "the proof of knowledge of a dealt secret";
             assert_eq!(error, Error::Proof { what }.by(2));
             let (state, _) = dkg::part1(run.shape, 1, &mut rng(3)).unwrap();
@@ -109,9 +109,8 @@ fn a_bad_proof_of_knowledge_names_its_member() {
 #[test]
 fn a_copied_package_is_refused() {
     let run = run(1, 3, 2);
-    let mut packages = run.packages.clone();
-    packages.insert(3, packages[&1].clone());
-    assert_eq!(dkg::public_keys(run.shape, &packages).err().unwrap().culprit(), Some(3));
+    let copied = dkg::check_package(run.shape, 3, &run.packages[&1]);
+    assert_eq!(copied.err().unwrap().culprit(), Some(3));
 }
 
 #[test]
@@ -119,11 +118,17 @@ fn malformed_packages_name_their_member() {
     let run = run(1, 3, 2);
     let mut short = run.packages.clone();
     short.get_mut(&2).unwrap().pop();
-    assert_eq!(dkg::public_keys(run.shape, &short).err().unwrap().culprit(), Some(2));
+    for error in [
+        dkg::public_keys(run.shape, &short).err(),
+        dkg::check_package(run.shape, 2, &short[&2]).err(),
+    ] {
+        assert_eq!(error.unwrap().culprit(), Some(2));
+    }
     for at in [0, 32, 64, 96] {
         let mut bad = run.packages.clone();
         bad.get_mut(&2).unwrap()[at..at + 32].fill(0xff);
-        assert_eq!(dkg::public_keys(run.shape, &bad).err().unwrap().culprit(), Some(2), "at {at}");
+        let error = dkg::check_package(run.shape, 2, &bad[&2]).err().unwrap();
+        assert_eq!(error.culprit(), Some(2), "at {at}");
     }
     let mut missing = run.packages.clone();
     missing.remove(&2);

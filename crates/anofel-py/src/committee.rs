@@ -202,10 +202,10 @@ pub mod committee {
         package: &[u8],
     ) -> PyResult<()> {
         let shape = shape.0;
-        py.detach(|| dkg::check_package(shape, member, package)).map(drop).map_err(refuse)
+        py.detach(|| dkg::check_package(shape, member, package)).map_err(refuse)
     }
 
-    /// The keys that all packages make.
+    /// The keys that all packages make; `dkg_check_package` accepted every one before.
     #[pyfunction]
     fn dkg_keys(py: Python<'_>, shape: &Shape, packages: BTreeMap<u16, Vec<u8>>) -> PyResult<Keys> {
         let shape = shape.0;

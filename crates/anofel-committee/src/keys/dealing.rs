@@ -36,9 +36,10 @@ impl Dealing {
         shape.num_keys * usize::from(shape.threshold) * ELEMENT_BYTES
     }
 
-    /// The commitments to f(0), one per key.
-    pub fn constants(&self) -> Vec<RistrettoPoint> {
-        self.commitments.iter().step_by(self.shape.threshold.into()).copied().collect()
+    /// The commitments to f(0), one per key, with their encodings.
+    pub fn constants(&self) -> impl Iterator<Item = (RistrettoPoint, &[u8])> {
+        let encoded = self.encoded.chunks_exact(ELEMENT_BYTES);
+        self.commitments.iter().copied().zip(encoded).step_by(self.shape.threshold.into())
     }
 
     /// Checks the shares f(member), one per key, and returns them.

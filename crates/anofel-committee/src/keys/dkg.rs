@@ -132,15 +132,19 @@ pub fn part3(
 ///
 /// FROST checks the proofs inside part two, which needs a member's secrets; an observer has none.
 /// So the equations R = μ·G − c·φ_0 of all keys are checked here, together, with weights.
-pub fn check_package(shape: Shape, member: u16, package: &[u8]) -> Result<Dealing, Error> {
+pub fn check_package(shape: Shape, member: u16, package: &[u8]) -> Result<(), Error> {
     let check = || {
-        check_length("the package", package_bytes(shape), package.len())?;
-        let (commitments, proofs) = package.split_at(Dealing::length(shape));
-        let dealing = Dealing::from_bytes(shape, commitments)?;
-        check_proofs(shape, member, &dealing, package, proofs)?;
-        Ok(dealing)
+        let (dealing, proofs) = read_dealing(shape, package)?;
+        check_proofs(shape, member, &dealing, package, proofs)
     };
     check().map_err(|error: Error| error.by(member))
+}
+
+/// The commitments of a package, and its proofs unread.
+fn read_dealing(shape: Shape, package: &[u8]) -> Result<(Dealing, &[u8]), Error> {
+    check_length("the package", package_bytes(shape), package.len())?;
+    let (commitments, proofs) = package.split_at(Dealing::length(shape));
+    Ok((Dealing::from_bytes(shape, commitments)?, proofs))
 }
 
 fn check_proofs(
@@ -156,12 +160,11 @@ fn check_proofs(
     transcript.number("member", member.into()).field("package", package);
     let weights = transcript.weights(shape.num_keys);
     let (mut on_base, mut scalars, mut points) = (Scalar::ZERO, Vec::new(), Vec::new());
-    for ((proof, constant), weight) in
+    for ((proof, (constant, encoded)), weight) in
         proofs.chunks_exact(PROOF_BYTES).zip(dealing.constants()).zip(weights)
     {
         let (r, mu) = proof.split_at(ELEMENT_BYTES);
-        let constant_bytes = constant.compress().to_bytes();
-        let challenge = Ristretto255Sha512::HDKG(&[&identifier, &constant_bytes[..], r].concat())
+        let challenge = Ristretto255Sha512::HDKG(&[&identifier, encoded, r].concat())
             .ok_or(Error::Proof { what })?;
         on_base += weight * decode_scalar(what, mu)?;
         scalars.extend([-(weight * challenge), -weight]);
@@ -174,7 +177,8 @@ fn check_proofs(
     }
 }
 
-/// The keys that all packages together make; anyone computes them.
+/// The keys that all packages together make; anyone computes them. The proofs of knowledge were
+/// checked before, by [`part2`] or by [`check_package`], and are not checked again.
 pub fn public_keys(
     shape: Shape,
     packages: &BTreeMap<u16, Vec<u8>>,
@@ -184,7 +188,10 @@ pub fn public_keys(
     }
     let dealings: Vec<Dealing> = packages
         .iter()
-        .map(|(&member, package)| check_package(shape, member, package))
+        .map(|(&member, package)| match read_dealing(shape, package) {
+            Ok((dealing, _)) => Ok(dealing),
+            Err(error) => Err(error.by(member)),
+        })
         .collect::<Result<_, _>>()?;
     Ok(summed_keys(shape, &dealings.iter().collect::<Vec<_>>()))
 }

@@ -69,7 +69,8 @@ pub fn check_dealing(
         transcript.points("verification shares", encoded).field("commitments", commitments);
         let weights = transcript.weights(points.len());
         let expected = weighted_sum(&weights, points) * lagrange(dealers, dealer, 0);
-        if weighted_sum(&weights, &dealing.constants()) == expected {
+        let constants: Vec<_> = dealing.constants().map(|(point, _)| point).collect();
+        if weighted_sum(&weights, &constants) == expected {
             Ok(dealing)
         } else {
             Err(Error::Proof { what: "the match of the dealt secret with the dealer's own share" })
