@@ -134,7 +134,7 @@ class Layout:
 def size_class(options: Options, proof_seconds: float) -> Class:
     """Give the deadlines of an iteration: clients post once all of them can be ready on this machine."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    ready = 1.5 + options.total_clients * WORK_PROOFS * proof_seconds / cores
+    ready = 0.8 + options.total_clients * WORK_PROOFS * proof_seconds / cores
     post_from = math.ceil(ready * 1000 / INTERVAL_MS)
     return Class(
         max_length=MAX_LENGTH,
