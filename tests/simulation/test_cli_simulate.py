@@ -7,15 +7,21 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from typer.testing import CliRunner
 
 from anofel.cli import app
 from anofel.errors import InvalidInput
 from anofel.keys import KeyDirectory
 from anofel.learning.integer_model import IntegerModel
+from anofel.learning.parameters import Parameters
+from anofel.learning.trainer import LocalUpdate
 from anofel.simulation import board_run
+from anofel.studies.dataset import Dataset
+from anofel.task import Task
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
+CUSTOM = str(EXAMPLES / "tasks" / "custom.toml")
 SMALL = str(EXAMPLES / "tasks" / "small.toml")
 MADE_UP = ("--made-up-rows", "200")
 
@@ -66,9 +72,36 @@ def test_a_study_gets_a_task_within_its_epsilon() -> None:
     assert all(1.4 < entry["epsilon"] <= 1.5 for entry in last)
 
 
+class Centres:
+    """A trainer of one's own that can also predict."""
+
+    def initial(self) -> Parameters:
+        return {"centres": np.zeros((2, 4))}
+
+    def train(self, parameters: Parameters, dataset: Dataset) -> LocalUpdate:
+        return LocalUpdate({"centres": np.full((2, 4), len(dataset))}, len(dataset))
+
+    def probabilities(self, parameters: Parameters, dataset: Dataset) -> NDArray[np.float64]:
+        return np.full((len(dataset), 2), 0.5)
+
+
+def centres(_task: Task) -> Centres:
+    return Centres()
+
+
+def test_a_custom_task_is_trained_and_measured_by_the_trainer_that_is_named() -> None:
+    options = (*MADE_UP, "--iterations", "1", "--insecure-plain", "--trainer", f"{__name__}:centres")
+    (entry,) = simulate(CUSTOM, *options)["iterations"]
+    assert entry["outcome"] == "summed"
+    assert entry["metrics"]["loss"] == pytest.approx(np.log(2))
+
+
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
+        ([CUSTOM, *MADE_UP], "name its own trainer"),
+        ([SMALL, *MADE_UP, "--trainer", "here:there"], "is not custom"),
+        (["--study", "nwtco", "--trainer", "here:there"], "--trainer goes with one task file"),
         ([], "Give task files, or --study"),
         ([SMALL, "--study", "nwtco"], "not both"),
         ([SMALL], "names no study"),

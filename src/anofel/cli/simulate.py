@@ -8,6 +8,7 @@ import typer
 
 from anofel.cli.output import JsonOption, note, print_json, print_table, print_text
 from anofel.cli.progress import progress_bar
+from anofel.cli.role_options import TrainerOption, say_what_a_trainer_may
 
 if TYPE_CHECKING:
     from anofel.simulation import IterationResult, SimulatedTask
@@ -34,6 +35,7 @@ def simulate(
     made_up_rows: Annotated[
         int, typer.Option(min=0, help="Make so many rows up for each task; they describe nobody.")
     ] = 0,
+    trainer: TrainerOption = "",
     scheme: Annotated[
         str, typer.Option(help="lattice, or paillier (its keys take many minutes to make).")
     ] = "lattice",
@@ -74,7 +76,8 @@ def simulate(
     if out is not None:
         prepare_directory(out)
     source = RowSource(split=split, seed=seed, file=rows, made_up=made_up_rows)
-    parts = _parts(tasks or [], study or [], source, clients, iterations, dropout, target_epsilon)
+    say_what_a_trainer_may(trainer)
+    parts = _parts(tasks or [], study or [], source, clients, iterations, dropout, target_epsilon, trainer)
     settings = {"scheme": scheme, "members": committee, "threshold": threshold}
     document, results = _run(parts, iterations, settings, (dropout, seed), out, keys, insecure_plain)
     if out is not None:
@@ -93,6 +96,7 @@ def _parts(
     iterations: int,
     dropout: float,
     target_epsilon: float,
+    trainer: str,
 ) -> list["SimulatedTask"]:
     from anofel.errors import InvalidInput
     from anofel.simulation.studies import DEFAULT_CLIENTS, of_study, of_task_file
@@ -101,7 +105,9 @@ def _parts(
         raise InvalidInput("Give task files, or --study; not both.")
     if source.file is not None and len(tasks) != 1:
         raise InvalidInput("--rows goes with one task file.")
-    parts = [of_task_file(path, source, clients) for path in tasks]
+    if trainer and len(tasks) != 1:
+        raise InvalidInput("--trainer goes with one task file.")
+    parts = [of_task_file(path, source, clients, trainer=trainer) for path in tasks]
     for part in parts:
         if iterations > part.task.privacy.max_releases:
             raise InvalidInput(

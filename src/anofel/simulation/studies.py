@@ -6,7 +6,9 @@ from decimal import Decimal
 from pathlib import Path
 
 from anofel.errors import InvalidInput
+from anofel.learning.build import trainer_of
 from anofel.learning.evaluate import evaluate_on
+from anofel.learning.trainer import Predictor
 from anofel.privacy.calibrate import noise_multiplier
 from anofel.privacy.plan import Plan
 from anofel.simulation.parts import SimulatedTask
@@ -46,15 +48,23 @@ class RowSource:
         return load_study(study_named(study), self.seed)
 
 
-def of_task_file(path: Path, source: RowSource, clients: int | None = None) -> SimulatedTask:
-    """Read a task file and give its clients rows; by default as many clients as it expects."""
+def of_task_file(
+    path: Path, source: RowSource, clients: int | None = None, *, trainer: str = ""
+) -> SimulatedTask:
+    """Read a task file and give its clients rows; by default as many clients as it expects.
+
+    A custom task needs a ``module:function`` that makes its trainer; models are measured if that can predict.
+    Raises ``InvalidInput`` and ``TrainerRefused``.
+    """
     task = Task.load(path)
+    trains = trainer_of(task, trainer)
     train, test = source.load(task.study, task.schema)
     number = task.privacy.expected_clients if clients is None else clients
     return SimulatedTask(
         task,
         split_rows(train, number, source.split, source.seed),
-        None if task.model.kind == "custom" else evaluate_on(task, test),
+        evaluate_on(task, test, trains) if isinstance(trains, Predictor) else None,
+        own_trainer=trains if trainer else None,
     )
 
 
