@@ -53,7 +53,12 @@ def furnish(guide: Guide) -> None:
     for seed, name in enumerate(WARDS):
         write_table(guide.machine(name) / "patients.csv", seed=seed)
     owner = guide.machine("owner")
-    write_task(owner / "task.toml", task={"dataset_type": 7}, privacy={"max_releases": 2, "max_posts": 64})
+    write_task(
+        owner / "task.toml",
+        task={"dataset_type": 7},
+        privacy={"max_releases": 2, "max_posts": 64},
+        metrics={"names": ["accuracy"]},
+    )
     write_table(owner / "held-out.csv", rows=60, seed=100)
     write_policy(guide.machine("clinic"), schema="task.toml")
 
@@ -88,6 +93,7 @@ def check(guide: Guide) -> None:
     assert len(summed) == 2
     assert all(2 <= entry["count"] <= len(WARDS) for entry in summed)  # a slow machine may be late
     assert all(set(entry["metrics"]) == {"loss", "accuracy", "auc"} for entry in summed)
+    assert all(set(entry["reported"]) == {"accuracy"} for entry in summed)
     for machine, service in guide.services.items():
         if service.poll() is None:
             service.terminate()
