@@ -190,7 +190,10 @@ def until_stopped() -> Iterator[None]:
     before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
         yield
-    except _Stopped:
+    except BaseException as error:
+        # A signal during the import of an extension module comes as the cause of an ImportError.
+        if not (isinstance(error, _Stopped) or isinstance(error.__cause__, _Stopped)):
+            raise
         note("Stopped in good order.")
     finally:
         for number, handler in before.items():
