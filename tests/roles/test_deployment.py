@@ -93,7 +93,7 @@ def check(guide: Guide) -> None:
     assert len(summed) == 2
     assert all(2 <= entry["count"] <= len(WARDS) for entry in summed)  # a slow machine may be late
     assert all(set(entry["metrics"]) == {"loss", "accuracy", "auc"} for entry in summed)
-    assert all(set(entry["reported"]) == {"accuracy"} for entry in summed)
+    assert all(set(entry["reported"]) == {"accuracy", "noise"} for entry in summed)
     for machine, service in guide.services.items():
         if service.poll() is None:
             service.terminate()
