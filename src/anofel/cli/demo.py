@@ -18,7 +18,7 @@ def demo(
         typer.Option(help="A study; may be repeated, one task each. [default: support2, nwtco]"),
     ] = None,
     clients: Annotated[int, typer.Option(help="Clients of each study.", min=4, max=64)] = 8,
-    iterations: Annotated[int, typer.Option(help="Sums of each study.", min=1, max=1000)] = 8,
+    iterations: Annotated[int, typer.Option(help="Sums of each study.", min=1, max=1000)] = 7,
     scheme: Annotated[str, typer.Option(help="lattice or paillier.")] = "lattice",
     committee: Annotated[int, typer.Option(help="Members of each committee.", min=1, max=16)] = 3,
     threshold: Annotated[int, typer.Option(help="How many members open a sum.", min=1, max=16)] = 2,
@@ -34,7 +34,7 @@ def demo(
 ) -> None:
     """Run every role as its own process over HTTP: real studies, cheaters, a crash, an audit at the end.
 
-    Example: anofel demo --study support2 --study nwtco --clients 8 --iterations 8
+    Example: anofel demo --study support2 --study nwtco --clients 8 --iterations 7
     """
     from rich.console import Console
 

@@ -39,7 +39,7 @@ class Options:
     studies: tuple[str, ...] = DEFAULT_STUDIES
     clients: int = 8
     """For each study."""
-    iterations: int = 8
+    iterations: int = 7
     scheme: str = "lattice"
     committee: int = 3
     threshold: int = 2
