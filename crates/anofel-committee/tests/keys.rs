@@ -62,12 +62,21 @@ fn reconstruct(shares: &[&SecretShares], key: usize) -> Scalar {
     shares.iter().map(|s| lagrange(&members, s.member(), 0) * s.scalars()[key]).sum()
 }
 
+/// What anyone makes of the posted packages.
+fn observed(shape: Shape, packages: &Packages) -> Result<ThresholdKeys, Error> {
+    let checked = packages
+        .iter()
+        .map(|(&member, package)| dkg::check_package(shape, member, package))
+        .collect::<Result<Vec<_>, _>>()?;
+    dkg::public_keys(shape, &checked.iter().collect::<Vec<_>>())
+}
+
 #[test]
 fn everybody_gets_the_same_keys_and_any_t_hold_them() {
     for (n, t) in [(2, 2), (3, 2), (4, 3), (5, 3), (5, 5)] {
         let run = run(3, n, t);
         let ends: Vec<_> = run.shape.members().map(|member| run.finish(member).unwrap()).collect();
-        let keys = dkg::public_keys(run.shape, &run.packages).unwrap();
+        let keys = observed(run.shape, &run.packages).unwrap();
         assert!(ends.iter().all(|(own, _)| own.to_bytes() == keys.to_bytes()));
         ThresholdKeys::from_bytes(run.shape, &keys.to_bytes()).unwrap();
         let last: Vec<&SecretShares> = ends.iter().rev().take(t.into()).map(|(_, s)| s).collect();
@@ -97,7 +106,7 @@ fn a_bad_proof_of_knowledge_names_its_member() {
             let other = run.packages[&1].clone();
             let at = dkg::package_bytes(run.shape) - (2 - key) * 64 + part * 32;
             packages.get_mut(&2).unwrap()[at..at + 32].copy_from_slice(&other[at..at + 32]);
-            let error = dkg::check_package(run.shape, 2, &packages[&2]).err().unwrap();
+            let error = observed(run.shape, &packages).err().unwrap();
             let what = "the proof of knowledge of a dealt secret";
             assert_eq!(error, Error::Proof { what }.by(2));
             let (state, _) = dkg::part1(run.shape, 1, &mut rng(3)).unwrap();
@@ -109,8 +118,9 @@ fn a_bad_proof_of_knowledge_names_its_member() {
 #[test]
 fn a_copied_package_is_refused() {
     let run = run(1, 3, 2);
-    let copied = dkg::check_package(run.shape, 3, &run.packages[&1]);
-    assert_eq!(copied.err().unwrap().culprit(), Some(3));
+    let mut packages = run.packages.clone();
+    packages.insert(3, packages[&1].clone());
+    assert_eq!(observed(run.shape, &packages).err().unwrap().culprit(), Some(3));
 }
 
 #[test]
@@ -118,21 +128,15 @@ fn malformed_packages_name_their_member() {
     let run = run(1, 3, 2);
     let mut short = run.packages.clone();
     short.get_mut(&2).unwrap().pop();
-    for error in [
-        dkg::public_keys(run.shape, &short).err(),
-        dkg::check_package(run.shape, 2, &short[&2]).err(),
-    ] {
-        assert_eq!(error.unwrap().culprit(), Some(2));
-    }
+    assert_eq!(observed(run.shape, &short).err().unwrap().culprit(), Some(2));
     for at in [0, 32, 64, 96] {
         let mut bad = run.packages.clone();
         bad.get_mut(&2).unwrap()[at..at + 32].fill(0xff);
-        let error = dkg::check_package(run.shape, 2, &bad[&2]).err().unwrap();
-        assert_eq!(error.culprit(), Some(2), "at {at}");
+        assert_eq!(observed(run.shape, &bad).err().unwrap().culprit(), Some(2), "at {at}");
     }
     let mut missing = run.packages.clone();
     missing.remove(&2);
-    assert!(dkg::public_keys(run.shape, &missing).is_err());
+    assert!(observed(run.shape, &missing).is_err());
 }
 
 #[test]

@@ -193,6 +193,10 @@ pub mod committee {
         Ok((Keys(keys), Secrets(secrets)))
     }
 
+    /// A package whose proofs of knowledge hold; only `dkg_check_package` makes one.
+    #[pyclass(frozen)]
+    struct CheckedPackage(dkg::CheckedPackage);
+
     /// Checks one package: encodings and proofs of knowledge.
     #[pyfunction]
     fn dkg_check_package(
@@ -200,15 +204,21 @@ pub mod committee {
         shape: &Shape,
         member: u16,
         package: &[u8],
-    ) -> PyResult<()> {
+    ) -> PyResult<CheckedPackage> {
         let shape = shape.0;
-        py.detach(|| dkg::check_package(shape, member, package)).map_err(refuse)
+        py.detach(|| dkg::check_package(shape, member, package)).map(CheckedPackage).map_err(refuse)
     }
 
-    /// The keys that all packages make; `dkg_check_package` accepted every one before.
+    /// The keys that the packages of all members, in their order, make.
     #[pyfunction]
-    fn dkg_keys(py: Python<'_>, shape: &Shape, packages: BTreeMap<u16, Vec<u8>>) -> PyResult<Keys> {
+    fn dkg_keys(
+        py: Python<'_>,
+        shape: &Shape,
+        packages: Vec<PyRef<'_, CheckedPackage>>,
+    ) -> PyResult<Keys> {
         let shape = shape.0;
+        let packages: Vec<&dkg::CheckedPackage> =
+            packages.iter().map(|package| &package.0).collect();
         py.detach(|| dkg::public_keys(shape, &packages)).map(Keys).map_err(refuse)
     }
 

@@ -122,7 +122,11 @@ pub fn part3(
             decode_scalar("the own share", &own.signing_share().serialize())
         })
         .collect::<Result<_, Error>>()?;
-    let keys = public_keys(shape, packages)?;
+    let checked: Vec<CheckedPackage> = packages
+        .iter()
+        .map(|(&dealer, package)| check_package(shape, dealer, package))
+        .collect::<Result<_, _>>()?;
+    let keys = public_keys(shape, &checked.iter().collect::<Vec<_>>())?;
     let own = SecretShares::new(member, scalars);
     own.check(&keys)?;
     Ok((keys, own))
@@ -132,19 +136,22 @@ pub fn part3(
 ///
 /// FROST checks the proofs inside part two, which needs a member's secrets; an observer has none.
 /// So the equations R = μ·G − c·φ_0 of all keys are checked here, together, with weights.
-pub fn check_package(shape: Shape, member: u16, package: &[u8]) -> Result<(), Error> {
+pub fn check_package(shape: Shape, member: u16, package: &[u8]) -> Result<CheckedPackage, Error> {
     let check = || {
-        let (dealing, proofs) = read_dealing(shape, package)?;
-        check_proofs(shape, member, &dealing, package, proofs)
+        check_length("the package", package_bytes(shape), package.len())?;
+        let (commitments, proofs) = package.split_at(Dealing::length(shape));
+        let dealing = Dealing::from_bytes(shape, commitments)?;
+        check_proofs(shape, member, &dealing, package, proofs)?;
+        Ok(CheckedPackage { shape, member, dealing })
     };
     check().map_err(|error: Error| error.by(member))
 }
 
-/// The commitments of a package, and its proofs unread.
-fn read_dealing(shape: Shape, package: &[u8]) -> Result<(Dealing, &[u8]), Error> {
-    check_length("the package", package_bytes(shape), package.len())?;
-    let (commitments, proofs) = package.split_at(Dealing::length(shape));
-    Ok((Dealing::from_bytes(shape, commitments)?, proofs))
+/// A member's package whose proofs of knowledge hold; only [`check_package`] makes one.
+pub struct CheckedPackage {
+    shape: Shape,
+    member: u16,
+    dealing: Dealing,
 }
 
 fn check_proofs(
@@ -177,23 +184,14 @@ fn check_proofs(
     }
 }
 
-/// The keys that all packages together make; anyone computes them. The proofs of knowledge were
-/// checked before, by [`part2`] or by [`check_package`], and are not checked again.
-pub fn public_keys(
-    shape: Shape,
-    packages: &BTreeMap<u16, Vec<u8>>,
-) -> Result<ThresholdKeys, Error> {
-    if !packages.keys().copied().eq(shape.members()) {
+/// The keys that the packages of all members, in their order, together make.
+pub fn public_keys(shape: Shape, packages: &[&CheckedPackage]) -> Result<ThresholdKeys, Error> {
+    let are_all = packages.iter().map(|package| package.member).eq(shape.members());
+    if !are_all || packages.iter().any(|package| package.shape != shape) {
         return Err(Error::Members { what: "a package is missing or foreign" });
     }
-    let dealings: Vec<Dealing> = packages
-        .iter()
-        .map(|(&member, package)| match read_dealing(shape, package) {
-            Ok((dealing, _)) => Ok(dealing),
-            Err(error) => Err(error.by(member)),
-        })
-        .collect::<Result<_, _>>()?;
-    Ok(summed_keys(shape, &dealings.iter().collect::<Vec<_>>()))
+    let dealings: Vec<&Dealing> = packages.iter().map(|package| &package.dealing).collect();
+    Ok(summed_keys(shape, &dealings))
 }
 
 fn identifier(shape: Shape, member: u16) -> Result<Identifier, Error> {

@@ -94,12 +94,14 @@ class RistrettoKeyGeneration:
         commitments, dealt, verdicts = (
             collect(run.run_id, number, run.shape.members, messages) for number, messages in enumerate(rounds)
         )
-        round0_commit.receive(plan, commitments)
+        checked = round0_commit.receive(plan, commitments)
         round1_deal.receive(plan, dealt)
-        return round2_confirm.receive(plan, (commitments, dealt), verdicts)
+        return round2_confirm.receive(plan, (commitments, dealt), checked, verdicts)
 
     def _finish(self, plan: Plan, state: SecretState, bodies: dict[int, bytes]) -> RistrettoKeys:
-        keys, transcript = round2_confirm.receive(plan, (state.history[0], state.history[1]), bodies)
+        history = (state.history[0], state.history[1])
+        checked = round0_commit.receive(plan, history[0])
+        keys, transcript = round2_confirm.receive(plan, history, checked, bodies)
         with refusing(KeyGenerationFailed):
             secrets = core.Secrets.read(keys, state.member, state.secrets[1])
         return RistrettoKeys(keys, secrets, transcript)

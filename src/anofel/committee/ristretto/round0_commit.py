@@ -18,20 +18,22 @@ def send(plan: Plan, member: int) -> tuple[tuple[bytes, bytes], bytes]:
     return (sealing.to_bytes(), state), sealing.public() + package
 
 
-def receive(plan: Plan, bodies: Bodies) -> None:
-    """Check everybody's keys, commitments and proofs of knowledge, as anyone can.
+def receive(plan: Plan, bodies: Bodies) -> list[core.CheckedPackage]:
+    """Check everybody's keys, commitments and proofs of knowledge, as anyone can; return the packages.
 
     1. The sealing key is one to which something can be sealed.
     2. The package has its exact length and canonical points.
     3. Every proof of knowledge holds.
     """
-    for member, body in bodies.items():
+    checked = []
+    for member, body in sorted(bodies.items()):
         try:
             check_public(body[:KEY_LENGTH])
         except CannotOpen:
             raise KeyGenerationFailed(f"Member {member} sent no usable sealing key.", (member,)) from None
         with refusing(KeyGenerationFailed):
-            core.dkg_check_package(plan.core_shape, member, body[KEY_LENGTH:])
+            checked.append(core.dkg_check_package(plan.core_shape, member, body[KEY_LENGTH:]))
+    return checked
 
 
 def sealing_keys(bodies: Bodies) -> dict[int, bytes]:

@@ -4,6 +4,8 @@ Sent: a ``Confirmation`` or a ``Complaint``. Kept: the encoded keys and the own 
 nothing after a complaint. They become a key only when everybody confirmed the same.
 """
 
+from collections.abc import Sequence
+
 from anofel._core import committee as core
 from anofel.committee.errors import KeyGenerationFailed
 from anofel.committee.refusal import refusing
@@ -33,11 +35,16 @@ def send(
     return (encoded, secrets.to_secret_bytes()), confirmation.to_bytes()
 
 
-def receive(plan: Plan, history: tuple[Bodies, Bodies], bodies: Bodies) -> tuple[core.Keys, bytes]:
-    """Settle the run from public messages alone. Returns the keys and the transcript's hash."""
+def receive(
+    plan: Plan, history: tuple[Bodies, Bodies], checked: Sequence[core.CheckedPackage], bodies: Bodies
+) -> tuple[core.Keys, bytes]:
+    """Settle the run from public messages and the packages that round 0 returned.
+
+    Returns the keys and the transcript's hash.
+    """
     commitments, dealt = history
     with refusing(KeyGenerationFailed):
-        keys = core.dkg_keys(plan.core_shape, packages(commitments))
+        keys = core.dkg_keys(plan.core_shape, checked)
     transcript = transcript_digest(plan.digest, (commitments, dealt))
 
     def check(dealer: int, receiver: int, key: SealingKey) -> None:
