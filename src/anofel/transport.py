@@ -23,6 +23,7 @@ import socksio
 
 from anofel.deadline import DeadlineBackend
 from anofel.errors import AnofelError, InvalidInput, PeerUnreachable, VerificationError
+from anofel.stopping import interruptible
 from anofel.transport_address import HTTP_PROXY_WARNING, BoardAddress, ProxyAddress
 
 HEADERS: Final = ((b"Accept", b"*/*"), (b"Accept-Encoding", b"identity"), (b"Connection", b"close"))
@@ -148,7 +149,7 @@ class Transport:
         deadline = time.monotonic() + self._patience
         for attempt in range(1, self._attempts + 1):
             try:
-                with self._exchange(method, url, body, content_type, deadline) as answer:
+                with interruptible(), self._exchange(method, url, body, content_type, deadline) as answer:
                     _refuse_problems(answer)
                     return use(answer)
             except _NotNow as failure:
@@ -156,7 +157,8 @@ class Transport:
                 if attempt == self._attempts or time.monotonic() + pause >= deadline:
                     self._give_up(failure, attempt)
                 self._on_wait(f"{self.address} does not answer ({failure})", pause)
-                time.sleep(pause)
+                with interruptible():
+                    time.sleep(pause)
         raise AssertionError("the last attempt returns or raises")
 
     def _give_up(self, failure: _NotNow, attempts: int) -> NoReturn:

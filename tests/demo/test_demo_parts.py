@@ -1,14 +1,13 @@
 """The parts of the demo that can be looked at without running it."""
 
+import importlib.util
 import io
-import os
 import signal
 import sys
 import time
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
 
 import pytest
 from rich.console import Console
@@ -17,7 +16,7 @@ from anofel.demo import data
 from anofel.demo.data import DemoStudy, load_studies, policy_text, task_text, write_files
 from anofel.demo.misbehave import ACCEPTED, TRIED, read_tries
 from anofel.demo.plan import TARGET_EPSILON, Layout, Options, default_directory, size_class
-from anofel.demo.processes import Process, Processes, RoleDied
+from anofel.demo.processes import PRELOAD, Processes, RoleDied
 from anofel.demo.summary import BEARABLE_NOISE, client_level
 from anofel.demo.view import LiveScreen, PlainScreen
 from anofel.errors import InvalidInput, PeerUnreachable
@@ -187,26 +186,10 @@ def test_a_command_that_ends_well_is_no_surprise(processes: Processes) -> None:
     assert listed.code == 0
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_while_a_process_starts_comes_after_it_is_listed(
-    processes: Processes, monkeypatch: pytest.MonkeyPatch, number: int
-) -> None:
-    begin = Process.__init__
-
-    def interrupted(self: Process, *arguments: Any) -> None:
-        begin(self, *arguments)
-        os.kill(os.getpid(), number)
-
-    monkeypatch.setattr(Process, "__init__", interrupted)
-    before = {one: signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        processes.interrupt.catch()
-        with pytest.raises(KeyboardInterrupt):
-            processes.start_module("sleeper", "http.server", "0")
-    finally:
-        for one, handler in before.items():
-            signal.signal(one, handler)
-    assert processes.running == 1  # in the list, so that it is stopped
+def test_what_is_imported_once_exists() -> None:
+    assert all(
+        importlib.util.find_spec(name) for name in PRELOAD
+    )  # the server of forks ignores what does not
 
 
 def test_processes_compute_with_one_thread(processes: Processes) -> None:

@@ -1,7 +1,6 @@
 """``anofel aggregator`` and ``anofel owner``: one clear sentence for everything in the way."""
 
 import json
-import signal
 import subprocess
 import sys
 import time
@@ -10,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from anofel.certificates import Purpose
-from anofel.cli.role_options import until_stopped
 from anofel.keys import KeyDirectory
 from anofel.keystore import KeyFile
 from anofel.roles.directory import RoleDirectory
@@ -113,14 +111,3 @@ def test_key_generation_waits_for_the_others_and_ends(board: BoardOfTest, tmp_pa
         _, errors = running_.communicate(timeout=30)
         assert "Stopped in good order" in errors
         assert running_.returncode == 1, "a run that was stopped is not done"
-
-
-def test_a_stop_in_the_middle_of_an_import_is_one_in_good_order(capsys: pytest.CaptureFixture[str]) -> None:
-    with until_stopped():
-        try:
-            signal.raise_signal(signal.SIGTERM)
-        except BaseException as stopped:
-            raise ImportError("initialization failed") from stopped
-    assert "Stopped in good order." in capsys.readouterr().err
-    with pytest.raises(ImportError), until_stopped():
-        raise ImportError("of another kind")

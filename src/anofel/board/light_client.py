@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from anofel import stopping
 from anofel.board import snapshot
 from anofel.board.attachments import DirectoryAttachments
 from anofel.board.chain import Chain, InvalidBlock, verify_commit
@@ -102,6 +103,7 @@ class LightClient:
             if not blocks:
                 break
             for block in blocks:
+                stopping.check()
                 self._take(block)
                 taken += 1
                 if on_block is not None:
@@ -123,7 +125,7 @@ class LightClient:
             if time.monotonic() >= deadline:
                 raise WaitedTooLong(f"Waited {seconds:.0f} seconds for {what} in vain.")
             on_wait(what)
-            time.sleep(min(self.poll_seconds(), max(0.0, deadline - time.monotonic())))
+            stopping.pause(min(self.poll_seconds(), max(0.0, deadline - time.monotonic())))
             self.sync()
 
     def poll_seconds(self) -> float:
@@ -170,7 +172,6 @@ class LightClient:
             self.chain = self._load()
             raise self._caught(f"block-{height}", block.to_bytes(), str(error)) from None
         except BaseException:  # no blob, or a signal: the block is half taken, and nobody lied
-            self._store.abandon()
             self.chain = self._load()
             raise
 

@@ -239,19 +239,14 @@ class BlockStore:
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
         with _explained(self.directory):
-            self.abandon()
             try:
                 self._connection.execute("BEGIN IMMEDIATE")
                 yield self._connection
                 self._connection.execute("COMMIT")
             except BaseException:
-                self.abandon()
+                if self._connection.in_transaction:  # SQLite itself gives up on a full disk
+                    self._connection.execute("ROLLBACK")
                 raise
-
-    def abandon(self) -> None:
-        """Undo a write that did not come to its end; a signal may cut one short between any two lines."""
-        if self._connection.in_transaction:  # SQLite itself gives up on a full disk
-            self._connection.execute("ROLLBACK")
 
 
 def write_genesis(directory: Path, genesis: Genesis) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from anofel.cli.output import JsonOption, note, print_json, print_text
+from anofel.stopping import Stopped, stoppable
 
 if TYPE_CHECKING:
     from anofel.demo.play import Demo
@@ -58,11 +59,10 @@ def demo(
     console = Console(stderr=True)
     screen = LiveScreen(console) if console.is_terminal else PlainScreen(console)
     play = Demo(options, screen)
-    play.processes.interrupt.catch()
     try:
-        with screen if isinstance(screen, LiveScreen) else nullcontext():
+        with stoppable(), screen if isinstance(screen, LiveScreen) else nullcontext():
             play.run()
-    except KeyboardInterrupt:
+    except Stopped:
         note(f"Stopped; no process is left. {options.directory} can be deleted.")
         raise typer.Exit(1) from None
     _report(play, as_json=as_json)

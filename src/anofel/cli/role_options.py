@@ -1,6 +1,5 @@
 """What the commands of all roles share: options, opening a directory, stopping on a signal."""
 
-import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from anofel.cli.output import JsonOption, note, print_json, print_table
+from anofel.stopping import Stopped, stoppable
 
 if TYPE_CHECKING:
     from anofel.board.light_client import LightClient
@@ -174,30 +174,14 @@ def opened(
             board.close()
 
 
-class _Stopped(BaseException):
-    """Somebody sent SIGTERM or SIGINT. What was interrupted is done again at the next start."""
-
-
 @contextmanager
 def until_stopped() -> Iterator[None]:
     """Let SIGTERM and Ctrl-C end the work in good order."""
-
-    def stop(*_: object) -> None:
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, signal.SIG_IGN)
-        raise _Stopped
-
-    before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
-        yield
-    except BaseException as error:
-        # A signal during the import of an extension module comes as the cause of an ImportError.
-        if not (isinstance(error, _Stopped) or isinstance(error.__cause__, _Stopped)):
-            raise
+        with stoppable():
+            yield
+    except Stopped:
         note("Stopped in good order.")
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 @contextmanager

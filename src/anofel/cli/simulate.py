@@ -37,7 +37,7 @@ def simulate(
     ] = 0,
     trainer: TrainerOption = "",
     scheme: Annotated[
-        str, typer.Option(help="lattice, or paillier (its keys take many minutes to make).")
+        str, typer.Option(help="lattice, or paillier (its keys take minutes to make).")
     ] = "lattice",
     committee: Annotated[int, typer.Option(help="Members of each committee.")] = 3,
     threshold: Annotated[int, typer.Option(help="Members that open a sum.")] = 2,

@@ -19,7 +19,6 @@ tried again.
 
 import json
 import secrets
-import signal
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -56,6 +55,7 @@ from anofel.roles.client_journal import Turn
 from anofel.roles.client_task import CheckedTask
 from anofel.roles.directory import RoleDirectory
 from anofel.roles.role import Role, Say
+from anofel.stopping import Stopped, stoppable
 from anofel.transport import Refused
 
 TRIED: Final = "tried.jsonl"
@@ -280,13 +280,8 @@ def _spoilt(content: bytes) -> bytes:
     return content[:-1] + bytes([content[-1] ^ 1])
 
 
-def _stop(*_: object) -> None:
-    sys.exit(0)
-
-
 def main(kind: str, path: Path, key_file: Path) -> None:
     """Cheat until SIGTERM."""
-    signal.signal(signal.SIGTERM, _stop)
     makers: dict[str, Callable[[RoleDirectory, LightClient, Say], Role]] = {
         "client": CheatingClient,
         "aggregator": CheatingAggregator,
@@ -296,7 +291,11 @@ def main(kind: str, path: Path, key_file: Path) -> None:
         sys.stderr.write(text + "\n")
         sys.stderr.flush()
 
-    with RoleDirectory.open(path, KeyFile(key_file), role=kind) as directory:
+    with (
+        suppress(Stopped),
+        stoppable(),
+        RoleDirectory.open(path, KeyFile(key_file), role=kind) as directory,
+    ):
         board = directory.connect(say)
         try:
             makers[kind](directory, board, say).run()

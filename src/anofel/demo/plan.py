@@ -24,6 +24,8 @@ PATIENCE_BLOCKS: Final = 120
 """Deadline of committees and owners; they are much faster."""
 WORK_PROOFS: Final = 1.2
 """What a client does before its post takes as long as so many proofs."""
+NOTICE_SECONDS: Final = 0.8
+"""After so long everybody has seen that an iteration is open."""
 MAX_LENGTH: Final = 1000
 TARGET_EPSILON: Final = 1.0
 """ε of one patient's record after all iterations."""
@@ -134,7 +136,7 @@ class Layout:
 def size_class(options: Options, proof_seconds: float) -> Class:
     """Give the deadlines of an iteration: clients post once all of them can be ready on this machine."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    ready = 0.8 + options.total_clients * WORK_PROOFS * proof_seconds / cores
+    ready = NOTICE_SECONDS + options.total_clients * WORK_PROOFS * proof_seconds / cores
     post_from = math.ceil(ready * 1000 / INTERVAL_MS)
     return Class(
         max_length=MAX_LENGTH,

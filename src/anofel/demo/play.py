@@ -15,6 +15,7 @@ from anofel.errors import AnofelError
 from anofel.files import Secret, write_new_file
 from anofel.roles.certifier import CertifierDesk
 from anofel.roles.directory import read_status
+from anofel.stopping import interruptible, pause
 from anofel.task import Task
 
 TICK_SECONDS: Final = 0.25
@@ -90,7 +91,8 @@ class Demo:
 
     def _prepare(self) -> None:
         self._screen.step("Fetching the studies")
-        self.studies = load_studies(self.options, lambda text: self._screen.event(text, kind="trouble"))
+        with interruptible():
+            self.studies = load_studies(self.options, lambda text: self._screen.event(text, kind="trouble"))
         self._screen.step("Making proof keys and the board's genesis")
         self.stage.make_board()
         self._screen.step("Writing tasks and dealing out the patients' rows")
@@ -314,7 +316,7 @@ class Demo:
         for scene in list(self._scenes):
             if next(scene, self) is self:
                 self._scenes.remove(scene)
-        time.sleep(TICK_SECONDS)
+        pause(TICK_SECONDS)
 
     def _tell(self, watch: Watch) -> None:
         """Report what is new on the board."""

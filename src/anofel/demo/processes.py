@@ -15,7 +15,7 @@ import shlex
 import signal
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from multiprocessing import forkserver
 from pathlib import Path
 from typing import Any, Final
@@ -49,37 +49,6 @@ class RoleDied(AnofelError):
     """A process ended that should not have; names it and shows the end of its log."""
 
     code = "role-died"
-
-
-class Interrupt:
-    """SIGINT and SIGTERM as ``KeyboardInterrupt``, but not while a process is being started.
-
-    A process that is started but not yet in our list would not be stopped.
-    """
-
-    def __init__(self) -> None:
-        self._is_held = self._came = False
-
-    def catch(self) -> None:
-        """Take the two signals from now on; in the main thread."""
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, self._handle)
-
-    @contextlib.contextmanager
-    def held(self) -> Iterator[None]:
-        """Keep what comes meanwhile until the end."""
-        self._is_held = True
-        try:
-            yield
-        finally:
-            self._is_held = False
-            if self._came:
-                raise KeyboardInterrupt
-
-    def _handle(self, *_: object) -> None:
-        self._came = True
-        if not self._is_held:
-            raise KeyboardInterrupt
 
 
 class Process:
@@ -143,7 +112,7 @@ class Processes:
     """Everything that the demo started. ``stop`` leaves nothing behind."""
 
     def __init__(self, logs: Path) -> None:
-        self._logs, self.interrupt = logs, Interrupt()
+        self._logs = logs
         self._all: dict[str, Process] = {}
         multiprocessing.set_forkserver_preload(list(PRELOAD))
         forkserver.ensure_running()
@@ -154,10 +123,9 @@ class Processes:
 
     def start_module(self, name: str, module: str, *command: str, ends: bool = False) -> Process:
         """Start a module of Python. Security: no secret may stand in the command."""
-        with self.interrupt.held():
-            process = Process(name, module, command, self._logs)
-            process.may_end = ends
-            self._all[name] = process
+        process = Process(name, module, command, self._logs)
+        process.may_end = ends
+        self._all[name] = process
         return process
 
     def find(self, name: str) -> Process:

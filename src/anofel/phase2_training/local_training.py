@@ -16,6 +16,7 @@ from anofel.learning.trainer import Trainer
 from anofel.privacy.ledger import Floors, Ledger
 from anofel.privacy.plan import Plan
 from anofel.privacy.protect import Integers, protect, train_unit
+from anofel.stopping import interruptible
 from anofel.task import Task
 
 
@@ -52,5 +53,6 @@ class LocalTraining:
             floors=self.floors,
             anonymity_set=anonymity_set,
         )
-        local = train_unit(self.trainer, model.parameters(), certified.dataset, plan)  # (3)
+        with interruptible():
+            local = train_unit(self.trainer, model.parameters(), certified.dataset, plan)  # (3)
         return protect(local, model.layout, plan, position)  # (4)

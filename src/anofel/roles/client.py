@@ -36,6 +36,7 @@ from anofel.roles.client_task import CheckedTask, NoTask, check_task, find_task
 from anofel.roles.client_turn import NoWindow, Workshop, draw_height, fetch_models, is_member, window
 from anofel.roles.directory import RoleDirectory
 from anofel.roles.role import Role, Say
+from anofel.stopping import pause
 from anofel.transport import Refused
 
 LEDGER: Final = "ledger.sqlite"
@@ -123,7 +124,7 @@ class Client(Role):
             if time.monotonic() >= deadline:
                 raise WaitedTooLong(f"Waited {seconds:.0f} seconds for {self.waits_for} in vain.")
             self.say(f"Waiting for {self.waits_for}.")
-            time.sleep(self.board.poll_seconds())
+            pause(self.board.poll_seconds())
 
     def _register(self) -> str:
         if not self._certifier_is_listed(self.state):
@@ -274,7 +275,7 @@ class Client(Role):
             self.journal.move(turn, turn.post_at)
         if height < turn.post_at:
             return _end_of(turn)
-        time.sleep(self.board.genesis.interval_ms / 1000 * secrets.randbelow(1000) / 1000)
+        pause(self.board.genesis.interval_ms / 1000 * secrets.randbelow(1000) / 1000)
         return self._post(turn)
 
     def _post(self, turn: Turn) -> str:

@@ -17,6 +17,7 @@ from anofel.errors import PeerUnreachable
 from anofel.messages import Block, Body, ChainAuthor, make_posting
 from anofel.roles.directory import RoleDirectory
 from anofel.roles.outbox import Sent, may_pass
+from anofel.stopping import pause
 from anofel.transport import Refused
 
 PATIENCE_SECONDS: Final = 3600.0
@@ -86,7 +87,7 @@ class Role(ABC):
                 return
             if seconds is not None and time.monotonic() - start >= seconds:
                 raise WaitedTooLong(f"Waited {seconds:.0f} seconds for {self.waits_for} in vain.")
-            time.sleep(self.board.poll_seconds())
+            pause(self.board.poll_seconds())
 
     def work(self) -> None:
         """Follow the board to its last block, then take one step."""

@@ -64,7 +64,7 @@ def of_task_file(
         task,
         split_rows(train, number, source.split, source.seed),
         evaluate_on(task, test, trains) if isinstance(trains, Predictor) else None,
-        own_trainer=trains if trainer else None,
+        own_trainer=trains,
     )
 
 
