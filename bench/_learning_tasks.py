@@ -58,9 +58,9 @@ EXPERIMENTS = (
         study="mnist",
         kind="lenet5",
         split="by-label",
-        iterations=40,
+        iterations=25,
         learning_rate="0.02",
-        record={"iterations": 150, "batch": 4096, "clipping_norm": "1", "rate": Decimal("0.45")},
+        record={"iterations": 100, "batch": 4096, "clipping_norm": "1", "rate": Decimal("0.45")},
     ),
     Experiment(
         name="fashion-iid",
@@ -70,7 +70,7 @@ EXPERIMENTS = (
         iterations=25,
         learning_rate="0.05",
         momentum="0.9",
-        record={"iterations": 150, "batch": 4096, "clipping_norm": "1", "rate": Decimal("0.45")},
+        record={"iterations": 100, "batch": 4096, "clipping_norm": "1", "rate": Decimal("0.45")},
     ),
     Experiment(
         name="fashion-noniid",
@@ -78,9 +78,9 @@ EXPERIMENTS = (
         study="fashion-mnist",
         kind="lenet5",
         split="by-label",
-        iterations=40,
+        iterations=25,
         learning_rate="0.02",
-        record={"iterations": 150, "batch": 4096, "clipping_norm": "1", "rate": Decimal("0.45")},
+        record={"iterations": 100, "batch": 4096, "clipping_norm": "1", "rate": Decimal("0.45")},
     ),
     Experiment(
         name="cifar-resnet20",
@@ -91,8 +91,8 @@ EXPERIMENTS = (
         learning_rate="0.05",
         momentum="0.9",
         clipping_norm="2",
-        rows=16_000,
-        shortened="16,000 of 50,000 images and 8 iterations, what two cores do in an hour",
+        rows=10_000,
+        shortened="10,000 of 50,000 images and 8 iterations, what two cores do in an hour",
     ),
     Experiment(
         name="cifar-squeezenet",
