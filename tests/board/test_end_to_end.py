@@ -1,18 +1,35 @@
 """One bundle of two tasks from genesis to the second model, in one process, with real cryptography."""
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 import numpy as np
+import pytest
 
 from anofel.board.chain import Chain
 from anofel.board.state import Phase, Progress, State
 from anofel.board.verification import Verifier
+from anofel.committee import schemes
 from anofel.keys import KeyDirectory
 from anofel.learning.build import rule_of
-from tests.board.world import World, a_vector
+from tests.board.world import LIMITS, World, a_vector
+
+LATTICE, PAILLIER = map(schemes.NAMES.index, ("lattice", "paillier"))
 
 
 def test_two_tasks_run_from_genesis_to_the_second_model(keys: KeyDirectory) -> None:
-    world = World(keys)
-    world.set_up(num_clients=6)
+    run_one_iteration(keys, [(3, 2, LATTICE), (3, 2, LATTICE)])
+
+
+@pytest.mark.slow
+def test_a_bundle_mixes_schemes_and_committee_sizes(keys: KeyDirectory) -> None:
+    """The keys have their real sizes and come from key generation over the board."""
+    run_one_iteration(keys, [(5, 3, LATTICE), (3, 2, PAILLIER)])
+
+
+def run_one_iteration(keys: KeyDirectory, committees: Sequence[tuple[int, int, int]]) -> None:
+    world = World(keys, limits=replace(LIMITS, max_key_bytes=64 << 20))
+    world.set_up(num_clients=6, committees=committees)
     board, owners = world.board, world.owners
     first_models = [owner.model for owner in owners]
 

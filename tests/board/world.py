@@ -363,15 +363,23 @@ class World:
     # Whole stretches
 
     def set_up(
-        self, num_clients: int = 5, *, early_end: bool = False, **task_changes: dict[str, object]
+        self,
+        num_clients: int = 5,
+        *,
+        committees: Iterable[tuple[int, int, int]] = ((3, 2, 0), (3, 2, 0)),
+        early_end: bool = False,
+        **task_changes: dict[str, object],
     ) -> None:
-        """Certifier, two committees, two tasks, clients; ends when the first iteration is open."""
+        """Certifier, two committees (members, threshold, scheme), two tasks, clients.
+
+        Ends when the first iteration is open.
+        """
         self.offer_certifier_key()
-        for _ in range(2):
-            self.establish()
+        for committee in committees:
+            self.establish(*committee)
         self.board.next_block()
-        for number, committee in enumerate(self.committees):
-            self.announce(committee, a_task(f"study {number}", **task_changes), early_end=early_end)
+        for number, made in enumerate(self.committees):
+            self.announce(made, a_task(f"study {number}", **task_changes), early_end=early_end)
         self.add_clients(num_clients)
         self.board.next_block()
         for owner in self.owners:
