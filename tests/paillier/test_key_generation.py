@@ -119,7 +119,10 @@ def test_the_modulus_and_the_shares_are_what_the_formulas_say(
     assert all(0 < value < 1 << recording.results[1].key.share_bits for value in values.values())
 
 
-@pytest.mark.parametrize(("n", "t"), [(5, 3), (4, 4)])
+@pytest.mark.parametrize(
+    ("n", "t"),
+    [(5, 3), (4, 4), pytest.param(8, 8, marks=pytest.mark.slow), pytest.param(16, 9, marks=pytest.mark.slow)],
+)
 def test_more_members_and_other_thresholds(n: int, t: int) -> None:
     results, _ = run_generation(SCHEME.key_generation(), new_run(n, t))
     group = Committee(results[1].key, {m: result.share for m, result in results.items()})
