@@ -1,8 +1,13 @@
 """Trainers of one's own, as a deployment names them."""
 
+import numpy as np
+
+from anofel.errors import InvalidInput
 from anofel.learning.dense import DenseNetwork
 from anofel.learning.federated import FedSGD
-from anofel.learning.trainer import Trainer
+from anofel.learning.parameters import Parameters
+from anofel.learning.trainer import LocalUpdate, Trainer
+from anofel.studies.dataset import Dataset
 from anofel.task import Task
 
 NOT_A_FUNCTION = 7
@@ -16,3 +21,73 @@ def logistic(task: Task) -> Trainer:
 def nothing(_task: Task) -> object:
     """Not a trainer."""
     return object()
+
+
+class Answers(FedSGD):
+    """Logistic regression whose methods can be made to raise, or to return something else."""
+
+    def __init__(self, task: Task, **methods: object) -> None:
+        super().__init__(DenseNetwork(features=task.schema.row_shape[0]))
+        for name, answer in methods.items():
+            object.__setattr__(self, name, _answering(answer))
+
+
+def _answering(answer: object) -> object:
+    def method(*_: object) -> object:
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    return method
+
+
+def raises_when_made(_task: Task) -> Trainer:
+    """A typing error in the function itself."""
+    return {}["weights"]  # type: ignore[return-value]
+
+
+def starts_with_a_list(task: Task) -> Trainer:
+    """Its first model has no names."""
+    return Answers(task, initial=[1.0])
+
+
+def raises_in_training(task: Task) -> Trainer:
+    """A text of several lines, as PyTorch writes them."""
+    error = RuntimeError("mat1 and mat2 cannot be multiplied.\nSee the manual.")
+    return Answers(task, train=error, train_records=error)
+
+
+def returns_a_dict(task: Task) -> Trainer:
+    """Forgets to wrap its update."""
+    return Answers(task, train={}, train_records={})
+
+
+def returns_words(task: Task) -> Trainer:
+    """An update that holds no numbers."""
+    local = LocalUpdate({"layer0.bias": "zero"}, 1)  # type: ignore[dict-item]
+    return Answers(task, train=local, train_records=local)
+
+
+def gives_too_few_probabilities(task: Task) -> Trainer:
+    """One column for two classes."""
+    return Answers(task, probabilities=[[1.0]])
+
+
+def refuses(task: Task) -> Trainer:
+    """Raises an error of ours, on purpose."""
+    return Answers(task, train=InvalidInput("There is nothing to train on."))
+
+
+class Mute:
+    """Two methods and no others."""
+
+    def initial(self) -> Parameters:
+        return {"w": np.zeros(6)}
+
+    def train(self, parameters: Parameters, dataset: Dataset) -> LocalUpdate:
+        return LocalUpdate(parameters, len(dataset))
+
+
+def mute(_task: Task) -> Trainer:
+    """The least that trains."""
+    return Mute()

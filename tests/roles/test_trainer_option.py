@@ -4,19 +4,24 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from anofel.board.state import TaskState
 from anofel.keys import KeyDirectory
 from anofel.learning.build import TrainerRefused
 from anofel.learning.certified import CertifiedDataset, dataset_digest
+from anofel.phase2_training.announce_task import announce
 from anofel.roles.certifier_policy import Policy, load_schema
+from anofel.roles.client_doctor import Doctor, _find
 from anofel.roles.client_files import ClientSettings, load_certified
 from anofel.roles.directory import read_config
 from anofel.studies.dataset import Dataset
 from anofel.studies.schema import ImageSchema
-from tests.roles.people import make_client, toml
+from tests.patients import make_task
+from tests.roles.people import make_client, open_client, toml
 
 OWN = "tests.learning.own_trainers:logistic"
 SCHEMA = ImageSchema(shape=(28, 28, 1), label_values=tuple("0123456789"))
@@ -107,3 +112,32 @@ def test_a_trainer_that_cannot_be_imported_is_refused_at_once(keys: KeyDirectory
     assert not (tmp_path / "ward").exists()
     with pytest.raises(TrainerRefused):
         make_client(tmp_path / "x", keys, board="http://b", genesis=bytes(32), trainer="no_such_module:make")
+
+
+def findings(tmp_path: Path, keys: KeyDirectory, trainer: str) -> tuple[str, bool, list[str]]:
+    """What the doctor says of a client's trainer, and which files the client has afterwards."""
+    made = make_client(tmp_path / "ward", keys, board="http://b", genesis=bytes(32), trainer=trainer)
+    task = make_task(model={"kind": "custom", "parameters": 6})
+    announced = announce(task, key_id=bytes(32))
+    posted = TaskState(task_id=bytes(32), owner=bytes(32), task=announced, size_class=0, announced_at=1)
+    state = SimpleNamespace(tasks={posted.task_id: posted})
+    with open_client(*made) as directory:
+        doctor = Doctor(directory, SimpleNamespace(state=state))  # type: ignore[arg-type]
+        found = _find("trainer", doctor._trainer)
+        files = sorted(path.name for path in directory.path.iterdir())
+    return found.finding, found.ok, files
+
+
+def test_a_doctor_finds_a_broken_trainer_before_anything_is_charged(
+    keys: KeyDirectory, tmp_path: Path
+) -> None:
+    said, ok, files = findings(tmp_path, keys, "tests.learning.own_trainers:raises_in_training")
+    assert not ok
+    assert said.endswith("raises_in_training' failed: RuntimeError: mat1 and mat2 cannot be multiplied.")
+    assert "ledger.sqlite" not in files
+
+
+def test_a_doctor_finds_nothing_wrong_with_a_good_one(keys: KeyDirectory, tmp_path: Path) -> None:
+    said, ok, _ = findings(tmp_path, keys, OWN)
+    assert ok, said
+    assert "code that runs here with your rights" in said

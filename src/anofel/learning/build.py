@@ -6,6 +6,8 @@ Rules for a trainer of one's own, in the same words in ``docs/networks.md``:
    as ``module:function``, where ``function(task)`` returns a trainer.
 2. A trainer of one's own is used for custom tasks only.
 3. Its first model has as many parameters as the task says.
+4. What goes wrong in it is said in one sentence that names it (``trainer-failed``); a client then skips the
+   iteration.
 
 Security: a trainer of one's own is code that runs with the rights of the one who named it, and sees its data.
 """
@@ -18,6 +20,7 @@ from anofel.errors import InvalidInput
 from anofel.learning.dense import DenseNetwork
 from anofel.learning.federated import FedAvg, FedSGD
 from anofel.learning.integer_model import IntegerMean
+from anofel.learning.own_trainer import OwnTrainer, blaming
 from anofel.learning.parameters import Layout
 from anofel.learning.trainer import Trainer
 from anofel.network_sizes import NETWORKS
@@ -39,7 +42,7 @@ class TorchMissing(InvalidInput):
 def trainer_of(task: Task, own: str = "") -> Trainer:
     """Make the trainer of a task; `own` names the one that a custom task needs, as ``module:function``.
 
-    Raises ``TrainerRefused``, ``TorchMissing``.
+    Raises ``TrainerRefused``, ``TrainerFailed``, ``TorchMissing``.
     """
     if "custom" in (task.model.kind, task.training.algorithm):
         return _own_trainer(task, own)  # (1)
@@ -84,15 +87,18 @@ def _torch_trainer(task: Task) -> Trainer:
 def _own_trainer(task: Task, own: str) -> Trainer:
     if not own:
         raise TrainerRefused(f"Task '{task.name}' is custom; name its own trainer as module:function.")
-    made = import_trainer(own)(task)
+    make = import_trainer(own)
+    with blaming(own):  # (4)
+        made = make(task)
     if not isinstance(made, Trainer):
         raise TrainerRefused(f"'{own}' must be a function that takes a task and returns a trainer.")
-    size = Layout.of(made.initial()).size
+    trainer = OwnTrainer(own, made)
+    size = Layout.of(trainer.initial()).size
     if size != task.model.parameters:  # (3)
         raise TrainerRefused(
             f"The trainer '{own}' has {size} parameters, task '{task.name}' {task.model.parameters}."
         )
-    return made
+    return trainer
 
 
 def import_trainer(own: str) -> Callable[[Task], object]:
@@ -100,7 +106,7 @@ def import_trainer(own: str) -> Callable[[Task], object]:
     try:
         made: Callable[[Task], object] = load_function(own, "The trainer")
     except InvalidInput as error:
-        raise TrainerRefused(str(error)) from None
+        raise TrainerRefused(str(error)) from error
     return made
 
 

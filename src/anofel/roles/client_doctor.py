@@ -1,4 +1,4 @@
-"""Is this client fit to take part? One line per check, nothing posted, nothing changed."""
+"""Is this client fit to take part? One line per check, nothing posted, nothing charged, nothing changed."""
 
 import shutil
 import time
@@ -11,6 +11,7 @@ from anofel.board.rules.common import addressee_of
 from anofel.errors import AnofelError
 from anofel.learning.build import trainer_of
 from anofel.learning.certified import dataset_digest
+from anofel.phase2_training.local_training import rehearse
 from anofel.roles.certifier_policy import load_schema
 from anofel.roles.client import Client
 from anofel.roles.client_files import SCHEMA, ClientSettings, credential, load_data, read_keys
@@ -107,7 +108,7 @@ class Doctor:
 
     def _trainer(self) -> str:
         task, own = self._checked().task, self.settings.trainer
-        trainer_of(task, own)
+        rehearse(task, trainer_of(task, own), load_data(self.directory.path, self.settings))
         if own:
             return f"'{own}' is your own: code that runs here with your rights and sees your data"
         return f"the package's own, for the kind '{task.model.kind}'"
