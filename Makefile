@@ -85,8 +85,8 @@ bench-long: setup $(BIN)/.torch ## the benchmarks that take longer
 	$(BIN)/python bench/protocol.py --processes
 	$(BIN)/python bench/baselines.py
 	for name in mnist-iid mnist-noniid fashion-iid fashion-noniid cifar-resnet20 cifar-squeezenet support2 nwtco; do \
-		$(BIN)/python bench/learning.py $$name; done
-	$(BIN)/python bench/learning.py page
+		$(BIN)/python bench/learning.py $$name || failed=1; done; \
+	$(BIN)/python bench/learning.py page && exit $${failed:-0}
 
 docs: setup ## build the documentation into site/ and target/doc/
 	$(BIN)/mkdocs build --strict --quiet

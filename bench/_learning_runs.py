@@ -15,19 +15,23 @@ sys.path.insert(0, str(ROOT))
 from anofel.board.state import Phase, Progress  # noqa: E402
 from anofel.keys import KeyDirectory, make_insecure_development_keys  # noqa: E402
 from anofel.learning.build import rule_of, trainer_of  # noqa: E402
-from anofel.learning.certified import dataset_digest  # noqa: E402
+from anofel.learning.certified import CertifiedDataset, dataset_digest  # noqa: E402
+from anofel.learning.integer_model import IntegerModel  # noqa: E402
 from anofel.learning.metrics import accuracy, auc  # noqa: E402
 from anofel.learning.parameters import Parameters  # noqa: E402
+from anofel.learning.trainer import LocalUpdate, Trainer  # noqa: E402
 from anofel.phase1_setup.certification import Credential  # noqa: E402
+from anofel.phase2_training.local_training import LocalTraining  # noqa: E402
 from anofel.phase2_training.submit_update import (  # noqa: E402
     post_submission,
     prepare_submission,
     seal_submission,
 )
 from anofel.primitives import DatasetType, MasterSecret  # noqa: E402
+from anofel.privacy.ledger import Floors, Ledger  # noqa: E402
 from anofel.privacy.plain_path import iterate  # noqa: E402
 from anofel.privacy.plan import Plan  # noqa: E402
-from anofel.privacy.protect import protect, train_unit  # noqa: E402
+from anofel.privacy.protect import Integers  # noqa: E402
 from anofel.studies.dataset import Dataset  # noqa: E402
 from anofel.task import Task  # noqa: E402
 from tests.board.world import CLASS, LIMITS, ClientOfTest, World  # noqa: E402
@@ -92,15 +96,33 @@ def encrypted(
     """Every step of the protocol with its cryptography; also says whether the integers are the plain ones."""
     with tempfile.TemporaryDirectory() as directory:
         make_insecure_development_keys(Path(directory) / "keys")
-        board = EncryptedRun(KeyDirectory.open(Path(directory) / "keys"), task, clients)
+        board = EncryptedRun(Path(directory), task, clients)
         for _ in range(iterations):
             yield board.iterate(judge)
+
+
+class Stopwatch:
+    """A trainer that says how long it trained."""
+
+    def __init__(self, trainer: Trainer) -> None:
+        self._trainer, self.seconds = trainer, 0.0
+
+    def initial(self) -> Parameters:
+        return self._trainer.initial()
+
+    def train(self, parameters: Parameters, dataset: Dataset) -> LocalUpdate:
+        start = time.process_time()
+        try:
+            return self._trainer.train(parameters, dataset)
+        finally:
+            self.seconds += time.process_time() - start
 
 
 class EncryptedRun:
     """A task and another one beside it in the bundle, a committee of three each, all clients on a board."""
 
-    def __init__(self, keys: KeyDirectory, task: Task, clients: Sequence[Dataset]) -> None:
+    def __init__(self, directory: Path, task: Task, clients: Sequence[Dataset]) -> None:
+        keys, self._directory = KeyDirectory.open(directory / "keys"), directory
         size = 8 * task.model.parameters + (1 << 20)
         self.task = replace(
             task, dataset_type=7, privacy=replace(task.privacy, max_posts=max(len(clients), 2))
@@ -114,7 +136,8 @@ class EncryptedRun:
                 LIMITS, max_block_bytes=1 << 30, max_postings=1 << 16, max_model_bytes=size, root_window=1000
             ),
         )
-        self.trainer, self.plan = trainer_of(self.task), Plan.of(self.task)
+        self.plan, self.floors = Plan.of(self.task), Floors(max_epsilon=1.0)
+        self.floors.check_task(self.plan, len(clients))  # loads the accounting, as clients do beforehand
         other = replace(self.task, name="the other task of the bundle", dataset_type=8)
         world = self.world
         world.offer_certifier_key()
@@ -124,46 +147,30 @@ class EncryptedRun:
             world.announce(committee, one)
             for committee, one in zip(committees, (self.task, other), strict=True)
         )
-        self.clients = [(self._client(rows), rows) for rows in clients]
+        self.clients = [self._client(number, rows) for number, rows in enumerate(clients)]
         world.board.next_block()
-        self.model = rule_of(task).initial(self.trainer.initial(), task.model.scale_bits)
+        self.model = rule_of(task).initial(trainer_of(self.task).initial(), task.model.scale_bits)
         for owner in (self.owner, self.other):
             owner.model = self.model
             world.post_model(owner)
         world.board.next_block()
 
-    def _client(self, rows: Dataset) -> ClientOfTest:
+    def _client(self, number: int, rows: Dataset) -> tuple[ClientOfTest, CertifiedDataset, Ledger]:
         secret, msk, dt = self.world.certifier_secret, MasterSecret.generate(), DatasetType(7)
         d = dataset_digest(rows)
         certificate = secret.certify(d, msk.public_key(), dt)
         client = ClientOfTest(Credential(msk, d, dt, secret.public_key(), certificate))
         self.world.board.post(self.world.registration(client))
-        return client
+        return client, CertifiedDataset(rows, d), Ledger(self._directory / f"ledger-{number}")
 
     def iterate(self, judge: Judge) -> tuple[Step, bool]:
-        world, parameters = self.world, self.model.parameters()
+        world, count = self.world, len(self.clients)
         total, training, overhead = np.zeros(self.plan.dimension, np.int64), 0.0, 0.0
-        for client, rows in self.clients:
-            start = time.process_time()
-            local = train_unit(self.trainer, parameters, rows, self.plan)
-            trained = time.process_time()
-            update = protect(local, self.model.layout, self.plan)
-            prepared = prepare_submission(
-                world.board.state,
-                world.bundle(),
-                client.credential,
-                salt=client.salt,
-                target=world.task_state(self.owner).position,
-                prover=world.submission_prover,
-                key_of=world.board.chain.verifier.shares.key_of,
-            )
-            sealed = seal_submission(prepared, update)
-            done = time.process_time()
-            training, overhead = training + trained - start, overhead + done - trained
-            total += update
-            blobs = [world.board.store(payload) for payload in sealed.payloads]
-            world.board.post(post_submission(sealed, blobs, genesis=world.board.genesis_hash))
-        count, iteration = len(self.clients), world.bundle().iterations
+        posted = self.model.to_bytes()
+        for client, certified, ledger in self.clients:
+            update, trained, beside = self._submit(client, certified, ledger, posted)
+            training, overhead, total = training + trained, overhead + beside, total + update
+        iteration = world.bundle().iterations
         world.blocks_until(Phase.CLOSED)
         world.run_phase3()
         assert world.position(self.owner).progress is Progress.SUMMED
@@ -172,6 +179,38 @@ class EncryptedRun:
         self._open_next()
         step = Step(judge.score(self.model.parameters()), training / count, overhead / count)
         return step, self.model.to_bytes() == plain.to_bytes()
+
+    def _submit(
+        self, client: ClientOfTest, certified: CertifiedDataset, ledger: Ledger, posted: bytes
+    ) -> tuple[Integers, float, float]:
+        """All that a client computes in an iteration; returns seconds of training and of everything else."""
+        world, start = self.world, time.process_time()
+        self.floors.check_task(self.plan, len(self.clients))
+        watch = Stopwatch(trainer_of(self.task))
+        training = LocalTraining(task=self.task, trainer=watch, ledger=ledger, floors=self.floors)
+        update = training.update(
+            certified,
+            IntegerModel.from_bytes(posted),
+            iteration=world.bundle().iterations,
+            anonymity_set=len(self.clients),
+        )
+        prepared = prepare_submission(
+            world.board.state,
+            world.bundle(),
+            client.credential,
+            salt=client.salt,
+            target=world.task_state(self.owner).position,
+            prover=world.submission_prover,
+            key_of=world.board.chain.verifier.shares.key_of,
+        )
+        sealed = seal_submission(prepared, update)
+        made = time.process_time()
+        blobs = [world.board.store(payload) for payload in sealed.payloads]  # the board's work
+        stored = time.process_time()
+        posting = post_submission(sealed, blobs, genesis=world.board.genesis_hash)
+        signed = time.process_time()
+        world.board.post(posting)
+        return update, watch.seconds, made - start + signed - stored - watch.seconds
 
     def _open_next(self) -> None:
         world = self.world

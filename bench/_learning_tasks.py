@@ -26,6 +26,10 @@ class Experiment:
     iterations: int
     rate: int = 1
     """The owner's learning rate."""
+    peer_rate: int = 1
+    """The same for central and plain federated training, whose updates are not clipped."""
+    converged: int = 0
+    """Iterations of a further central run, for models that converge in seconds."""
     learning_rate: str = "0"
     momentum: str = "0"
     epochs: int = 1
@@ -114,6 +118,8 @@ EXPERIMENTS = (
         clients=(16, 128, 512),
         iterations=6,
         rate=8,
+        peer_rate=2,
+        converged=1000,
         clipping_norm="0.25",
         encrypted=True,
         bars=(("client, 512 clients", 0.79),),
@@ -126,10 +132,20 @@ EXPERIMENTS = (
         clients=(16, 128, 512),
         iterations=10,
         rate=32,
+        peer_rate=8,
+        converged=1000,
         clipping_norm="0.25",
         encrypted=True,
     ),
 )
+
+
+def variants_of(experiment: Experiment) -> tuple[str, ...]:
+    """The parts of an experiment that ``--only`` can name."""
+    if experiment.encrypted:
+        return ("central", "federated", "client")
+    record = ("record",) if experiment.record else ()
+    return ("central", "federated", "no DP", "client", "paper", *record, "encrypted")
 
 
 def experiment_named(name: str) -> Experiment:
@@ -139,7 +155,7 @@ def experiment_named(name: str) -> Experiment:
 def task_of(experiment: Experiment, unit: str, clients: int, records: int) -> Task:
     """The task of one variant; ``none`` clips so widely that nothing is clipped."""
     iterations, training = experiment.iterations, _training(experiment)
-    rule = {"lr_num": experiment.rate, "lr_den": 1}
+    rule = {"lr_num": experiment.peer_rate if unit == "none" else experiment.rate, "lr_den": 1}
     privacy: dict[str, Any] = {
         "unit": unit,
         "delta": DELTA,

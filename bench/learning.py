@@ -6,7 +6,8 @@ Run: python bench/learning.py EXPERIMENT [--iterations N] [--rows N] [--only VAR
 Variants: central (all rows in one place) and federated (plain averaging) as peers; no DP, client, record
 (both at ε = 0.9, δ = 1e-5) and paper (the paper's formulas, which prove nothing) over the integers that a
 deployment encrypts. One iteration, or for the medical studies every one, goes through the real encrypted
-protocol and must give the same integers. Data: anofel study fetch; networks: anofel[torch].
+protocol and must give the same integers. Results are written part by part: --only PART does one again and
+keeps the others. Data: anofel study fetch; networks: anofel[torch].
 """
 
 import argparse
@@ -22,8 +23,9 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # several threads on few cores ar
 import numpy as np
 from _learning_report import RESULTS, machine, write, write_page
 from _learning_runs import Judge, Step, central, encrypted, federated, integers
-from _learning_tasks import EXPERIMENTS, Experiment, experiment_named, task_of
+from _learning_tasks import EXPERIMENTS, Experiment, experiment_named, task_of, variants_of
 
+from anofel.errors import AnofelError
 from anofel.learning import splits
 from anofel.privacy.plan import Plan
 from anofel.studies.catalogue import study_named
@@ -32,7 +34,6 @@ from anofel.studies.fetch import fetch, is_fetched
 from anofel.studies.load import load_study
 from anofel.task import Task
 
-VARIANTS = ("central", "federated", "no DP", "client", "record", "paper")
 OVERHEAD_BAR = {"squeezenet-gn": 1.0}
 """Seconds of CPU that a client may spend on all but training in an iteration."""
 
@@ -41,19 +42,34 @@ def note(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-class Run:
-    """One experiment with its data."""
+def load(experiment: Experiment, seed: int) -> tuple[Dataset, Dataset]:
+    """The rows to train on and those to measure with."""
+    study = study_named(experiment.study)
+    if not is_fetched(study):
+        note(f"fetching {study.name} ...")
+        fetch(study)
+    train, test = load_study(study, seed)
+    if experiment.rows is not None:
+        chosen = np.random.default_rng(seed).permutation(len(train))[: experiment.rows]
+        train = train.take(chosen)
+    return train, test
 
-    def __init__(self, experiment: Experiment, seed: int, only: tuple[str, ...]) -> None:
-        study = study_named(experiment.study)
-        if not is_fetched(study):
-            note(f"fetching {study.name} ...")
-            fetch(study)
-        train, self.test = load_study(study, seed)
-        if experiment.rows is not None:
-            chosen = np.random.default_rng(seed).permutation(len(train))[: experiment.rows]
-            train = train.take(chosen)
-        self.train, self.experiment, self.seed, self.only = train, experiment, seed, only
+
+class Run:
+    """One experiment with its data; what is finished is written at once."""
+
+    def __init__(
+        self,
+        experiment: Experiment,
+        data: tuple[Dataset, Dataset],
+        out: Path,
+        *,
+        seed: int = 0,
+        only: tuple[str, ...] = (),
+        command: str = "",
+    ) -> None:
+        self.train, self.test = data
+        self.experiment, self.seed, self.only, self.out, self.command = experiment, seed, only, out, command
         self.variants: list[dict[str, Any]] = []
         self.encrypted: list[dict[str, Any]] = []
 
@@ -70,7 +86,12 @@ class Run:
         for step in steps:
             scores.append(round(step.score, 6))
             note(f"{name}: iteration {len(scores)}, {step.score:.4f}")
-        self.variants.append({"name": name, "epsilon": epsilon, "scores": scores})
+        self.add(name, epsilon, scores)
+
+    def add(self, name: str, epsilon: str, scores: list[float], iterations: int | None = None) -> None:
+        part = {"name": name, "epsilon": epsilon, "iterations": iterations or len(scores), "scores": scores}
+        self.variants.append(part)
+        write(self.result(), self.out)
 
     def run(self) -> None:
         for clients in self.experiment.clients:
@@ -96,8 +117,9 @@ class Run:
                 task = task_of(self.experiment, unit, len(parts), records)
                 steps = integers(task, parts, judge, task.privacy.max_releases, noise=True)
                 self.keep(unit, epsilon_of(task), steps)
-        protected = task_of(self.experiment, "client", len(parts), records)
-        self.check_encrypted(protected, parts, judge, iterations=1, name="")
+        if self.wants("encrypted"):
+            protected = task_of(self.experiment, "client", len(parts), records)
+            self.check_encrypted(protected, parts, judge, iterations=1)
 
     def run_encrypted(self, parts: list[Dataset], suffix: str) -> None:
         records, iterations = max(map(len, parts)), self.experiment.iterations
@@ -106,14 +128,22 @@ class Run:
         judge = Judge(task, self.test)
         if self.wants("central") and len(parts) == self.experiment.clients[0]:
             self.keep("central", "none", central(open_task, self.train, judge, iterations))
+            self.converge(open_task, judge)
         if self.wants("federated"):
             self.keep(f"federated{suffix}", "none", federated(open_task, parts, judge, iterations))
         if self.wants("client"):
-            self.check_encrypted(task, parts, judge, iterations=iterations, name=f"client{suffix}")
+            scores = self.check_encrypted(task, parts, judge, iterations=iterations)
+            self.add(f"client{suffix}", epsilon_of(task), scores)
+
+    def converge(self, task: Task, judge: Judge) -> None:
+        """Train centrally until nothing is to be gained: the best that the model can do."""
+        if self.experiment.converged:
+            *_, last = central(task, self.train, judge, self.experiment.converged)
+            self.add("central, converged", "none", [round(last.score, 6)], self.experiment.converged)
 
     def check_encrypted(
-        self, task: Task, parts: list[Dataset], judge: Judge, *, iterations: int, name: str
-    ) -> None:
+        self, task: Task, parts: list[Dataset], judge: Judge, *, iterations: int
+    ) -> list[float]:
         steps: list[Step] = []
         same = True
         for step, equal in encrypted(task, parts, judge, iterations):
@@ -124,23 +154,23 @@ class Run:
             {
                 "clients": len(parts),
                 "iterations": iterations,
+                "parameters": task.model.parameters,
                 "same_integers": same,
                 "train_seconds": float(np.median([step.train_seconds for step in steps])),
                 "overhead_seconds": float(np.median([step.overhead_seconds for step in steps])),
             }
         )
-        if name:
-            scores = [round(step.score, 6) for step in steps]
-            self.variants.append({"name": name, "epsilon": epsilon_of(task), "scores": scores})
+        write(self.result(), self.out)
+        return [round(step.score, 6) for step in steps]
 
-    def result(self, command: str) -> dict[str, Any]:
+    def result(self) -> dict[str, Any]:
         return {
             "experiment": self.experiment.name,
             "title": self.experiment.title,
             "kind": self.experiment.kind,
             "shortened": self.experiment.shortened,
             "measure": "area under the curve" if self.test.schema.classes == 2 else "accuracy",
-            "command": command,
+            "command": self.command,
             "seed": self.seed,
             "machine": machine(),
             "variants": self.variants,
@@ -176,7 +206,7 @@ def rows_of(run: Run) -> list[dict[str, Any]]:
     rows = []
     for variant in run.variants:
         name, ours = variant["name"], variant["scores"][-1]
-        suffix = name.partition(",")[1] + name.partition(",")[2]
+        suffix = name.partition(",")[1] + name.partition(",")[2] if name.endswith(" clients") else ""
         peer = peers.get(f"federated{suffix}")
         ratio = None if not peer else ours / peer
         rows.append(
@@ -209,10 +239,10 @@ def main() -> None:
     )
     names = [experiment.name for experiment in EXPERIMENTS]
     parser.add_argument("experiment", choices=[*names, "list", "page"])
-    parser.add_argument("--iterations", type=int, help="fewer iterations (the bars do not apply then)")
-    parser.add_argument("--rows", type=int, help="fewer rows to train on (the bars do not apply then)")
-    parser.add_argument("--clients", type=int, nargs="+", help="other numbers of clients")
-    parser.add_argument("--only", nargs="+", default=(), choices=VARIANTS, help="some variants")
+    parser.add_argument("--iterations", type=positive, help="fewer iterations (the bars do not apply then)")
+    parser.add_argument("--rows", type=positive, help="fewer rows to train on (the bars do not apply then)")
+    parser.add_argument("--clients", type=positive, nargs="+", help="other numbers of clients")
+    parser.add_argument("--only", nargs="+", default=(), metavar="PART", help="some parts of it")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, default=RESULTS, help="where the results go")
     parser.add_argument("--json", action="store_true", help="print one JSON document")
@@ -225,10 +255,18 @@ def main() -> None:
         write_page(options.out)
         return
     experiment = experiment_named(options.experiment)
+    parts = variants_of(experiment)
+    if not set(options.only) <= set(parts):
+        parser.error(f"the parts of {experiment.name} are: {', '.join(parts)}")
     changed = changes(experiment, options)
-    run = Run(replace(experiment, **changed), options.seed, tuple(options.only))
-    run.run()
-    written = write(run.result(command_of(options)), options.out)
+    chosen = replace(experiment, **changed)
+    try:
+        data = load(chosen, options.seed)
+        command = command_of(options)
+        run = Run(chosen, data, options.out, seed=options.seed, only=tuple(options.only), command=command)
+        run.run()
+    except AnofelError as error:
+        sys.exit(str(error))
     rows = rows_of(run)
     if options.json:
         print(json.dumps(rows, indent=1))
@@ -236,17 +274,24 @@ def main() -> None:
         for row in rows:
             peer = "-" if row["peer"] is None else f"{row['peer']:.4f}"
             print(f"{row['name']:<60} {row['ours']:>8.4f} {row['unit']:<9} {row['peer_name']:<26} {peer:>8}")
-        print(f"written: {written}")
+        print(f"written: {options.out / experiment.name}.json")
     missed = [] if changed else run.missed_bars()
     for sentence in missed:
         note(f"bar missed: {sentence}")
     sys.exit(bool(missed))
 
 
+def positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError("at least 1")
+    return number
+
+
 def command_of(options: argparse.Namespace) -> str:
-    """The command that makes these results again."""
+    """The command that makes all parts of these results again."""
     words = ["python bench/learning.py", options.experiment]
-    for name in ("iterations", "rows", "clients", "only"):
+    for name in ("iterations", "rows", "clients"):
         value = getattr(options, name)
         if value:
             words += [f"--{name}", *map(str, value if isinstance(value, list) else [value])]

@@ -2,9 +2,15 @@
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
+
+from anofel.studies.catalogue import study_named
+from anofel.studies.dataset import Dataset
 
 BENCH = Path(__file__).parents[1] / "bench"
 
@@ -27,19 +33,27 @@ def test_every_experiment_has_valid_tasks() -> None:
                 assert type(task).from_bytes(task.to_bytes()) == task
 
 
-def test_a_protected_task_is_calibrated_to_the_stated_epsilon() -> None:
+@pytest.mark.parametrize(
+    ("name", "unit", "clients"), [("support2", "client", 512), ("mnist-iid", "record", 16)]
+)
+def test_a_protected_task_is_calibrated_to_the_stated_epsilon(name: str, unit: str, clients: int) -> None:
     from _learning_tasks import EPSILON, experiment_named, task_of
 
     from anofel.privacy.plan import Plan
 
-    task = task_of(experiment_named("support2"), "client", 512, 20)
+    task = task_of(experiment_named(name), unit, clients, 3750)
     assert 0.99 * EPSILON < Plan.of(task).epsilon(task.privacy.max_releases, "zero-out") <= EPSILON
+
+
+def variant(name: str, *scores: float) -> dict[str, Any]:
+    epsilon = "0.900 per record"
+    return {"name": name, "epsilon": epsilon, "iterations": len(scores), "scores": list(scores)}
 
 
 def test_the_page_says_what_the_results_say(tmp_path: Path) -> None:
     from _learning_report import machine, write, write_page
 
-    check = {"clients": 16, "iterations": 1, "train_seconds": 2.0, "overhead_seconds": 0.5}
+    check = {"iterations": 1, "parameters": 61_706, "train_seconds": 2.0, "overhead_seconds": 0.5}
     result = {
         "experiment": "mnist-iid",
         "title": "A title",
@@ -49,8 +63,11 @@ def test_the_page_says_what_the_results_say(tmp_path: Path) -> None:
         "command": "python bench/learning.py mnist-iid --rows 5",
         "seed": 3,
         "machine": machine(),
-        "variants": [{"name": "record", "epsilon": "0.900 per record", "scores": [0.5, 0.75, 0.7]}],
-        "encrypted": [{**check, "same_integers": True}, {**check, "same_integers": False}],
+        "variants": [variant("record", 0.5, 0.75, 0.7)],
+        "encrypted": [
+            {**check, "clients": 16, "same_integers": True},
+            {**check, "clients": 32, "same_integers": False},
+        ],
     }
     path = write(result, tmp_path)
     assert json.loads(path.read_text()) == result
@@ -59,6 +76,51 @@ def test_the_page_says_what_the_results_say(tmp_path: Path) -> None:
     page = (tmp_path / "page.md").read_text()
     assert "| record | 3 | 0.900 per record | 0.7000 | 0.7500 |" in page
     assert "**Shortened:** half of it." in page
-    assert "0.500 s on noise, proof and encryption (25% of its training)" in page
+    assert "0.500 s on all else (25% of its training)" in page
+    assert "encryption take 420% of the training" in page
     assert page.count("the same integers") == page.count("OTHER INTEGERS") == 1
     assert f"Python {sys.version_info.major}.{sys.version_info.minor}" in page
+
+
+def test_a_part_done_again_keeps_the_others(tmp_path: Path) -> None:
+    from _learning_report import machine, write
+
+    def result(seed: int, *variants: dict[str, Any]) -> dict[str, Any]:
+        fixed = {
+            "experiment": "x",
+            "title": "x",
+            "kind": "x",
+            "shortened": "",
+            "measure": "x",
+            "command": "x",
+        }
+        return {**fixed, "seed": seed, "machine": machine(), "variants": list(variants), "encrypted": []}
+
+    write(result(0, variant("a", 0.1, 0.2), variant("b", 0.3, 0.4)), tmp_path)
+    path = write(result(0, variant("a", 0.5, 0.6)), tmp_path)
+    assert json.loads(path.read_text())["variants"] == [variant("a", 0.5, 0.6), variant("b", 0.3, 0.4)]
+    path = write(result(1, variant("a", 0.7, 0.8)), tmp_path)
+    assert json.loads(path.read_text())["variants"] == [variant("a", 0.7, 0.8)]
+
+
+@pytest.mark.slow
+def test_an_experiment_runs_through_the_encryption(tmp_path: Path) -> None:
+    from _learning_tasks import experiment_named
+    from learning import Run
+
+    schema, generator = study_named("support2").schema(), np.random.default_rng(0)
+    features = generator.integers(-256, 256, (60, *schema.row_shape), dtype=np.int32)
+    rows = Dataset(features, generator.integers(0, 2, 60, dtype=np.int32), schema)
+    experiment = replace(experiment_named("support2"), clients=(4,), iterations=1, converged=2)
+    run = Run(experiment, (rows, rows), tmp_path)
+    run.run()
+    written = json.loads((tmp_path / "support2.json").read_text())
+    assert [part["name"] for part in written["variants"]] == [
+        "central",
+        "central, converged",
+        "federated",
+        "client",
+    ]
+    (check,) = written["encrypted"]
+    assert check["same_integers"]
+    assert check["overhead_seconds"] > 0
