@@ -1,6 +1,8 @@
 """Training with PyTorch against the NumPy networks, loops over records, and optimisers by hand."""
 
+from collections.abc import Callable
 from decimal import Decimal
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,6 +15,7 @@ from anofel.learning.dense import DenseNetwork
 from anofel.learning.federated import FedSGD
 from anofel.learning.metrics import accuracy
 from anofel.learning.parameters import Layout, Parameters
+from anofel.learning.pytorch.module import ModuleRefused
 from anofel.learning.pytorch.networks import make_network
 from anofel.learning.pytorch.records import micro_batch
 from anofel.learning.pytorch.trainer import LocalEpochs, TorchTrainer
@@ -186,16 +189,67 @@ def test_local_epochs_out_of_range_are_refused(wrong: dict) -> None:
         LocalEpochs(**wrong)
 
 
-def test_no_rows_and_outputs_of_another_shape_are_refused() -> None:
+def test_no_rows_are_refused() -> None:
     empty = ROWS.take(np.array([], dtype=np.int64))
     trainer = TorchTrainer(logistic())
     with pytest.raises(InvalidInput, match="no rows"):
         trainer.train(trainer.initial(), empty)
     with pytest.raises(InvalidInput, match="no rows"):
         trainer.train_records(trainer.initial(), empty, 1.0)
-    flat = TorchTrainer(nn.Sequential(nn.Linear(5, 1), nn.Flatten(0)))
-    with pytest.raises(InvalidInput, match="one row of logits"):
-        flat.probabilities(flat.initial(), ROWS)
+
+
+class Wrapped(nn.Module):
+    """Returns its logits in something else."""
+
+    def __init__(self, wrap: Callable[[torch.Tensor], Any], outputs: int = 1) -> None:
+        super().__init__()
+        self.dense, self.wrap = nn.Linear(5, outputs), wrap
+
+    def forward(self, rows: torch.Tensor) -> Any:
+        return self.wrap(self.dense(rows))
+
+
+@pytest.mark.parametrize("epochs", [None, LocalEpochs(learning_rate=0.1)])
+@pytest.mark.parametrize(
+    ("module", "message"),
+    [
+        (Wrapped(lambda logits: (logits, logits)), "one row of logits per record, but gives a tuple"),
+        (Wrapped(lambda logits: {"logits": logits}), "one row of logits per record, but gives a dict"),
+        (Wrapped(lambda logits: logits[:, 0]), r"but gives the shape \(\d+,\) for \d+"),
+        (Wrapped(lambda logits: logits.mean(dim=0, keepdim=True).tile(2, 1)), "the shape .2, 1. for"),
+        (nn.Linear(5, 3), "one logit per class, but gives 3 for 2"),
+    ],
+    ids=["tuple", "dict", "1-D", "mean", "too many"],
+)
+def test_outputs_of_another_shape_are_refused_wherever_the_module_is_called(
+    module: nn.Module, message: str, epochs: LocalEpochs | None
+) -> None:
+    trainer = TorchTrainer(module, epochs=epochs)
+    start = trainer.initial()
+    with pytest.raises(ModuleRefused, match=message):
+        trainer.train(start, ROWS)
+    with pytest.raises(ModuleRefused, match=message):
+        trainer.train_records(start, ROWS, 1.0)
+    with pytest.raises(ModuleRefused, match=message):
+        trainer.probabilities(start, ROWS)
+
+
+@pytest.mark.parametrize("outputs", [1, 9])
+def test_one_logit_or_too_few_do_not_tell_ten_classes_apart(outputs: int) -> None:
+    trainer = TorchTrainer(nn.Sequential(nn.Flatten(), nn.Linear(784, outputs)))
+    start, rows = trainer.initial(), make_digits(4)
+    for use in (trainer.train, trainer.probabilities):
+        with pytest.raises(ModuleRefused, match=f"one logit per class, but gives {outputs} for 10"):
+            use(start, rows)
+
+
+def test_a_loss_of_ones_own_may_want_other_columns() -> None:
+    def distance(outputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        return ((outputs - labels[:, None]) ** 2).mean()
+
+    trainer = TorchTrainer(nn.Linear(5, 3), loss=distance)
+    assert trainer.train(trainer.initial(), ROWS).update["weight"].any()
+    assert trainer.probabilities(trainer.initial(), ROWS).shape == (50, 3)
 
 
 def test_a_loss_of_ones_own_is_used() -> None:

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from anofel.errors import InvalidInput
 from anofel.learning.parameters import Parameters
-from anofel.learning.pytorch.module import TrainableModule, keeps_buffers, update_of
+from anofel.learning.pytorch.module import ModuleRefused, TrainableModule, keeps_buffers, update_of
 from anofel.learning.pytorch.records import clipped_gradient_sum
 from anofel.learning.sampling import require_rows, sample_records
 from anofel.learning.trainer import LocalUpdate
@@ -113,9 +113,8 @@ class TorchTrainer:
         require_rows(dataset)
         rows = sample_records(dataset, sampling_rate)
         inputs, labels = self._tensors(rows)
-        total = clipped_gradient_sum(
-            self.module, self.module.tensors(parameters), self._loss, inputs, labels, clipping_norm
-        )
+        tensors, loss = self.module.tensors(parameters), self._checked_loss(dataset)
+        total = clipped_gradient_sum(self.module, tensors, loss, inputs, labels, clipping_norm)
         return LocalUpdate({name: -array for name, array in total.items()}, len(rows))
 
     def probabilities(self, parameters: Parameters, dataset: Dataset) -> NDArray[np.float64]:
@@ -123,10 +122,11 @@ class TorchTrainer:
         inputs, _ = self._tensors(dataset)
         tensors = self.module.tensors(parameters)
         with self.module.functional(training=False) as call, torch.no_grad():
-            chunks = [call(tensors, chunk).to("cpu", torch.float64) for chunk in torch.split(inputs, _CHUNK)]
+            chunks = [
+                _checked(call(tensors, chunk), len(chunk), self._classes(dataset)).to("cpu", torch.float64)
+                for chunk in torch.split(inputs, _CHUNK)
+            ]
         logits = torch.cat(chunks)
-        if logits.ndim != 2:
-            raise InvalidInput("The module must give one row of logits per record.")
         if logits.shape[1] == 1:
             positive = torch.sigmoid(logits)
             return torch.cat([1 - positive, positive], dim=1).numpy()
@@ -136,9 +136,10 @@ class TorchTrainer:
         """Minus the gradient of the mean loss, in chunks that fit in memory."""
         inputs, labels = self._tensors(dataset)
         tensors = {name: value.requires_grad_() for name, value in self.module.tensors(parameters).items()}
+        loss = self._checked_loss(dataset)
         with self.module.functional(training=True) as call:
             for rows, wanted in zip(torch.split(inputs, _CHUNK), torch.split(labels, _CHUNK), strict=True):
-                share = self._loss(call(tensors, rows), wanted) * (len(rows) / len(inputs))
+                share = loss(call(tensors, rows), wanted) * (len(rows) / len(inputs))
                 share.backward()  # type: ignore[no-untyped-call]
         return {name: -_gradient_of(value) for name, value in tensors.items()}
 
@@ -147,15 +148,27 @@ class TorchTrainer:
     ) -> dict[str, NDArray[np.float64]]:
         inputs, labels = self._tensors(dataset)
         module = self.module.loaded(parameters).train()
-        optimiser = epochs.start(module)
+        optimiser, loss = epochs.start(module), self._checked_loss(dataset)
         with keeps_buffers(module):
             for epoch in range(epochs.epochs):
                 for batch in torch.split(self._order(parameters, epoch, len(labels)), epochs.batch_size):
                     optimiser.zero_grad()
-                    self._loss(module(inputs[batch]), labels[batch]).backward()  # type: ignore[no-untyped-call]
+                    loss(module(inputs[batch]), labels[batch]).backward()  # type: ignore[no-untyped-call]
                     optimiser.step()
         trained = dict(module.named_parameters())
         return update_of(parameters, {name: trained[name] for name in self.module.names})
+
+    def _checked_loss(self, dataset: Dataset) -> Loss:
+        classes = self._classes(dataset)
+
+        def loss(outputs: Tensor, labels: Tensor) -> Tensor:
+            return self._loss(_checked(outputs, len(labels), classes), labels)
+
+        return loss
+
+    def _classes(self, dataset: Dataset) -> int | None:
+        """How many classes the outputs must tell apart; a loss of the user's own may want others."""
+        return dataset.schema.classes if self._loss is logistic_loss else None
 
     def _order(self, parameters: Parameters, epoch: int, rows: int) -> Tensor:
         """Shuffle by the public seed, the posted model and the epoch: new each time, and repeatable."""
@@ -170,6 +183,22 @@ class TorchTrainer:
         if isinstance(dataset.schema, ImageSchema):
             rows = rows.permute(0, 3, 1, 2)
         return rows.contiguous(), torch.from_numpy(dataset.labels.astype(np.int64)).to(self.module.device)
+
+
+def _checked(outputs: object, rows: int, classes: int | None) -> Tensor:
+    """Refuse what is not one row of logits per record: PyTorch would train on much of it without a word."""
+    if not isinstance(outputs, Tensor):
+        kind = type(outputs).__name__
+        raise ModuleRefused(f"The module must give one row of logits per record, but gives a {kind}.")
+    if outputs.ndim != 2 or len(outputs) != rows:
+        shape = tuple(outputs.shape)
+        raise ModuleRefused(
+            f"The module must give one row of logits per record, but gives the shape {shape} for {rows}."
+        )
+    columns = outputs.shape[1]
+    if classes is not None and columns != classes and (columns, classes) != (1, 2):
+        raise ModuleRefused(f"The module must give one logit per class, but gives {columns} for {classes}.")
+    return outputs
 
 
 def _gradient_of(value: Tensor) -> NDArray[np.float64]:
