@@ -1,5 +1,7 @@
 """What of a user's module travels, and what is refused by name."""
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 import torch
@@ -7,7 +9,7 @@ from torch import nn
 
 from anofel.errors import InvalidInput
 from anofel.learning.parameters import Layout
-from anofel.learning.pytorch.module import ModuleRefused, TrainableModule
+from anofel.learning.pytorch.module import ModuleRefused, TrainableModule, keeps_buffers
 from anofel.learning.pytorch.trainer import LocalEpochs, TorchTrainer
 from tests.patients import make_dataset
 from tests.pytorch.modules import Counting, Patients
@@ -96,6 +98,59 @@ def test_a_parameter_that_is_not_real_is_refused_by_name() -> None:
 
     with pytest.raises(ModuleRefused, match="'phase' holds torch.complex64"):
         TrainableModule(Complex())
+
+
+def test_a_parameter_of_another_precision_is_refused_by_name() -> None:
+    mixed = nn.Sequential(nn.Linear(5, 2), nn.Linear(2, 1).double())
+    with pytest.raises(ModuleRefused, match="'1.weight' is torch.float64, but '0.weight' is torch.float32"):
+        TrainableModule(mixed)
+    mixed[1].requires_grad_(False)
+    TrainableModule(mixed)  # what is not trained may have any
+
+
+def test_a_parameter_on_another_device_is_refused_by_name() -> None:
+    mixed = nn.Sequential(nn.Linear(5, 2), nn.Linear(2, 1, device="meta"))
+    with pytest.raises(ModuleRefused, match="'1.weight' is meta, but '0.weight' is cpu"):
+        TrainableModule(mixed)
+
+
+@pytest.mark.parametrize("made", [None, nn.Linear, {"weight": 1}])
+def test_what_is_no_module_is_refused(made: object) -> None:
+    with pytest.raises(ModuleRefused, match=f"is a {type(made).__name__} and no nn.Module"):
+        TrainableModule(made)  # type: ignore[arg-type]
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
+def test_a_compiled_script_is_refused_by_name() -> None:
+    script = torch.jit.script(nn.Linear(5, 1))
+    with pytest.raises(ModuleRefused, match="'1' was compiled to a script"):
+        TrainableModule(nn.Sequential(nn.Linear(5, 5), script))
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
+def test_a_layer_that_cannot_be_copied_is_refused_by_name() -> None:
+    module = nn.Sequential(nn.Linear(5, 5), nn.Sequential(nn.utils.weight_norm(nn.Linear(5, 1))))
+    with pytest.raises(ModuleRefused, match=r"'1\.0' cannot be copied: RuntimeError: Only Tensors"):
+        TrainableModule(module)
+
+
+@pytest.mark.parametrize("epochs", [None, EPOCHS])
+@pytest.mark.parametrize("values", [[float("nan"), 1.0], [True, False], [3, 4], [float("inf"), -0.0]])
+def test_a_buffer_that_stays_is_accepted_whatever_it_holds(
+    epochs: LocalEpochs | None, values: list[float]
+) -> None:
+    module = nn.Linear(5, 1)
+    module.register_buffer("constant", torch.tensor(values))
+    trainer = TorchTrainer(module, epochs=epochs)
+    trainer.train(trainer.initial(), make_dataset(12))
+
+
+@pytest.mark.parametrize("change", [torch.Tensor.double, lambda kept: kept[:1], lambda kept: kept + 1])
+def test_a_buffer_of_another_kind_has_changed(change: Callable[[torch.Tensor], torch.Tensor]) -> None:
+    module = nn.Linear(5, 1)
+    module.register_buffer("kept", torch.tensor([float("nan"), 1.0]))
+    with pytest.raises(ModuleRefused, match="buffer 'kept'"), keeps_buffers(module):
+        module.kept = change(module.kept)
 
 
 def test_a_module_with_nothing_to_train_is_refused() -> None:
