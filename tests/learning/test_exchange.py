@@ -58,6 +58,17 @@ def test_numbers_of_24_bits_return_bit_by_bit(tmp_path_factory, values: list[int
     assert back.model.to_bytes() == model.to_bytes()
 
 
+@pytest.mark.parametrize("double", [False, True])
+def test_a_single_number_keeps_its_shape(tmp_path: Path, double: bool) -> None:
+    shapes = ((), (1,), (2, 1))
+    model = IntegerModel(Layout(("a", "b", "c"), shapes), 16, np.arange(1, 5))
+    data = to_safetensors(model, double=double)
+    assert tuple(array.shape for _, array in sorted(load(data).items())) == shapes
+    back = from_safetensors(written(tmp_path / "x", data))
+    assert back.is_same is True
+    assert back.model.to_bytes() == model.to_bytes()
+
+
 def test_longer_numbers_need_double_precision_and_say_so(tmp_path: Path) -> None:
     model = model_of([2**25 + 1, *range(7)])
     single = from_safetensors(written(tmp_path / "single", to_safetensors(model)))

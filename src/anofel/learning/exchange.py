@@ -32,7 +32,8 @@ def to_safetensors(model: IntegerModel, *, double: bool = False) -> bytes:
     from safetensors.numpy import save
 
     kind = np.float64 if double else np.float32
-    tensors = {name: np.ascontiguousarray(array, dtype=kind) for name, array in model.parameters().items()}
+    # Not ascontiguousarray, which makes a list of one of a single number.
+    tensors = {name: np.asarray(array, kind, order="C") for name, array in model.parameters().items()}
     bare = IntegerModel(model.layout, model.scale_bits, model.values)
     return save(tensors, {"format": "pt", _DIGEST: bare.digest().hex(), _SCALE: str(model.scale_bits)})
 
