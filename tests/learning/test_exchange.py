@@ -15,7 +15,7 @@ from safetensors.numpy import load, save
 
 from anofel.errors import InvalidInput
 from anofel.learning.exchange import from_safetensors, to_safetensors
-from anofel.learning.integer_model import IntegerModel
+from anofel.learning.integer_model import MAX_SCALE_BITS, IntegerModel
 from anofel.learning.parameters import Layout
 
 LAYOUT = Layout(("b", "w"), ((2,), (2, 3)))
@@ -104,6 +104,7 @@ def test_files_of_others_need_a_scale(tmp_path: Path) -> None:
         (save({"w": np.array([np.nan], np.float32)}), "not finite"),
         (save({"w": np.array([1e38], np.float32)}), "leaves the range"),
         (save({}), "holds no tensor"),
+        (save({"w": np.zeros(0, np.float32)}), "at least one parameter"),
     ],
 )
 def test_what_is_no_model_is_refused(tmp_path: Path, data: bytes, message: str) -> None:
@@ -111,6 +112,23 @@ def test_what_is_no_model_is_refused(tmp_path: Path, data: bytes, message: str) 
         from_safetensors(written(tmp_path / "x", data), 16)
     with pytest.raises(InvalidInput, match="not a safetensors file"):
         from_safetensors(tmp_path / "missing", 16)
+
+
+@pytest.mark.parametrize("bits", [-1, MAX_SCALE_BITS + 1, 10**20])
+def test_a_scale_out_of_range_is_refused(tmp_path: Path, bits: int) -> None:
+    path = written(tmp_path / "x", save({"w": np.ones(2, np.float32)}))
+    with pytest.raises(InvalidInput, match="must lie between"):
+        from_safetensors(path, bits)
+    refused = anofel("model", "import", path, "--scale-bits", bits, "--out", tmp_path / "x.model")
+    assert refused.returncode == 2
+    assert "--scale-bits" in refused.stderr
+    assert "Traceback" not in refused.stderr
+
+
+def test_the_command_takes_the_largest_scale(tmp_path: Path) -> None:
+    path = written(tmp_path / "x", save({"w": np.ones(2, np.float32)}))
+    done = anofel("model", "import", path, "--scale-bits", MAX_SCALE_BITS, "--out", tmp_path / "x.model")
+    assert done.returncode == 0, done.stderr
 
 
 def anofel(*arguments: object) -> subprocess.CompletedProcess[str]:

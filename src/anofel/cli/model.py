@@ -65,7 +65,8 @@ def import_model(
     tensors: Annotated[Path, typer.Argument(help="A .safetensors file.", show_default=False)],
     out: Annotated[Path, typer.Option(help="A new model file.", show_default=False)],
     scale_bits: Annotated[
-        int | None, typer.Option(help="f: integers at scale 2^f; of an exported model its own.")
+        int | None,
+        typer.Option(min=0, max=40, help="f: integers at scale 2^f; of an exported model its own."),
     ] = None,
     momentum: Annotated[
         bool, typer.Option("--momentum", help="For a task whose rule has momentum; it starts at zero.")

@@ -57,10 +57,11 @@ class IntegerModel:
     velocity: Integers | None = field(default=None)
 
     def __post_init__(self) -> None:
-        if not 0 <= self.scale_bits <= MAX_SCALE_BITS:
-            raise InvalidInput(f"The scale of a model must lie between 2^0 and 2^{MAX_SCALE_BITS}.")
+        _check_scale(self.scale_bits)
         if not 0 < len(self.layout.names) <= _MAX_TENSORS:
             raise InvalidInput(f"A model has between 1 and {_MAX_TENSORS} tensors.")
+        if not self.layout.size:
+            raise InvalidInput("A model has at least one parameter.")
         for vector in (self.values, self.velocity):
             if vector is not None and (vector.dtype != np.int64 or vector.shape != (self.layout.size,)):
                 raise InvalidInput(f"A model of {self.layout.size} parameters needs as many 64-bit integers.")
@@ -70,6 +71,7 @@ class IntegerModel:
         cls, parameters: Parameters, scale_bits: int, *, momentum: bool = False
     ) -> "IntegerModel":
         """Round named arrays to integers at scale 2^scale_bits (half to even)."""
+        _check_scale(scale_bits)  # NumPy cannot scale by more than it can count
         layout = Layout.of(parameters)
         scaled = np.rint(np.ldexp(layout.flatten(parameters), scale_bits))
         if not np.all(np.abs(scaled) < 2.0**63):
@@ -200,6 +202,11 @@ class IntegerMean:
             _integers(values),
             None if model.velocity is None else _integers(next_velocity),
         )
+
+
+def _check_scale(bits: int) -> None:
+    if not 0 <= bits <= MAX_SCALE_BITS:
+        raise InvalidInput(f"The scale of a model must lie between 2^0 and 2^{MAX_SCALE_BITS}.")
 
 
 def _bytes(values: Integers) -> bytes:
