@@ -73,6 +73,16 @@ def test_combinations_that_make_no_sense_are_refused():
         make_task(privacy={"unit": "paper", "adaptive": True})
 
 
+@pytest.mark.parametrize("algorithm", ["fedsgd", "custom"])
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("learning_rate", "0.1"), ("epochs", 2), ("batch_size", 16), ("optimiser", "adam"), ("momentum", "0.9")],
+)
+def test_settings_that_would_do_nothing_are_refused(algorithm, key, value):
+    with pytest.raises(InvalidInput, match=f"{key}: belongs to the algorithm fedavg, not to {algorithm}"):
+        make_task(training={"algorithm": algorithm, key: value})
+
+
 @pytest.mark.parametrize("missing", ["task", "model", "training", "rule", "privacy"])
 def test_missing_section_is_named(missing):
     document = {name: section for name, section in DOCUMENT.items() if name != missing}

@@ -273,7 +273,19 @@ def _dense_size(schema: Schema, hidden: tuple[int, ...]) -> int:
 
 
 def _read_training(section: Section) -> TrainingSpec:
-    training = TrainingSpec(
+    training = _training_in(section)
+    section.finish()
+    if training.algorithm != "fedavg":
+        _refuse_local_epochs(section, training)
+    elif not training.learning_rate:
+        raise section.fail("learning_rate", "must be positive for fedavg")
+    if training.momentum and training.optimiser != "sgd":
+        raise section.fail("momentum", "belongs to the optimiser sgd")
+    return training
+
+
+def _training_in(section: Section) -> TrainingSpec:
+    return TrainingSpec(
         algorithm=section.text("algorithm", ("fedsgd", "fedavg", "custom")),
         learning_rate=section.decimal("learning_rate", "0", "1000", "0"),
         epochs=section.integer("epochs", 1, 1000, 1),
@@ -281,12 +293,14 @@ def _read_training(section: Section) -> TrainingSpec:
         optimiser=section.text("optimiser", ("sgd", "adam"), "sgd"),
         momentum=section.decimal("momentum", "0", "0.9999", "0"),
     )
-    section.finish()
-    if training.algorithm == "fedavg" and not training.learning_rate:
-        raise section.fail("learning_rate", "must be positive for fedavg")
-    if training.momentum and training.optimiser != "sgd":
-        raise section.fail("momentum", "belongs to the optimiser sgd")
-    return training
+
+
+def _refuse_local_epochs(section: Section, training: TrainingSpec) -> None:
+    """Refuse settings that would do nothing; their defaults stand in every canonical encoding."""
+    defaults = _training_in(Section({"algorithm": training.algorithm}, "training"))
+    for key, value in vars(training).items():
+        if value != getattr(defaults, key):
+            raise section.fail(key, f"belongs to the algorithm fedavg, not to {training.algorithm}")
 
 
 def _read_rule(section: Section) -> RuleSpec:

@@ -23,7 +23,7 @@ def make_digits(rows: int, seed: int = 0, schema: ImageSchema = SCHEMA) -> Datas
 
 
 def image_task(schema: ImageSchema = SCHEMA, **sections: dict[str, Any]) -> Task:
-    """LeNet5 without much noise; some keys of some sections replaced."""
+    """LeNet5 without much noise; some keys of some sections replaced, with another algorithm all of its."""
     document: dict[str, Any] = {
         "task": {"name": "digits"},
         "model": {"kind": "lenet5"},
@@ -38,6 +38,8 @@ def image_task(schema: ImageSchema = SCHEMA, **sections: dict[str, Any]) -> Task
         },
         "schema": schema.document(),
     }
+    if "algorithm" in sections.get("training", {}):
+        document["training"] = {}
     for name, values in sections.items():
         document[name] |= values
     document["schema"] = {key: _listed(value) for key, value in document["schema"].items()}

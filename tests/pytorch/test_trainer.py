@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from anofel.errors import InvalidInput
-from anofel.learning.build import trainer_of
+from anofel.learning.build import TrainerRefused, trainer_of
 from anofel.learning.dense import DenseNetwork
 from anofel.learning.federated import FedSGD
 from anofel.learning.metrics import accuracy
@@ -271,3 +271,9 @@ def test_a_task_file_chooses_the_optimiser() -> None:
         image_task(training={"optimiser": "adam", "momentum": "0.9"})
     with pytest.raises(InvalidInput, match="plain sgd only"):
         image_task(model={"kind": "logistic"}, training={"optimiser": "adam"})
+
+
+def test_a_custom_algorithm_says_nothing_about_training() -> None:
+    task = image_task(training={"algorithm": "custom"})
+    with pytest.raises(TrainerRefused, match="'custom' is none: write fedsgd or fedavg"):
+        TorchTrainer.for_task(task, lambda: nn.Sequential(nn.Flatten(), nn.Linear(784, 10)))

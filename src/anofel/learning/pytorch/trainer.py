@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from anofel.errors import InvalidInput
+from anofel.learning.build import TrainerRefused
 from anofel.learning.parameters import Parameters
 from anofel.learning.pytorch.module import ModuleRefused, TrainableModule, keeps_buffers, update_of
 from anofel.learning.pytorch.records import clipped_gradient_sum
@@ -52,8 +53,12 @@ class LocalEpochs:
 
     @classmethod
     def of(cls, training: TrainingSpec) -> Self | None:
-        """Read a task's training; None where one gradient per iteration is sent."""
-        if training.algorithm != "fedavg":
+        """Read a task's training; None where one gradient is sent. Raises ``TrainerRefused``."""
+        if training.algorithm == "custom":  # it says nothing, and one gradient is not what anybody asked for
+            raise TrainerRefused(
+                "TorchTrainer trains by the task's algorithm, and 'custom' is none: write fedsgd or fedavg."
+            )
+        if training.algorithm == "fedsgd":
             return None
         return cls(
             learning_rate=float(training.learning_rate),
@@ -91,7 +96,10 @@ class TorchTrainer:
 
     @classmethod
     def for_task(cls, task: Task, make: Callable[[], nn.Module], loss: Loss = logistic_loss) -> Self:
-        """Make the trainer of a task: `make` is called with PyTorch's randomness set to the task's seed."""
+        """Make the trainer of a task: `make` is called with PyTorch's randomness set to the task's seed.
+
+        Raises ``TrainerRefused`` for the algorithm ``custom``, which says nothing about training.
+        """
         module = TrainableModule.made_by(make, task.model.seed)
         return cls(module, epochs=LocalEpochs.of(task.training), loss=loss, seed=task.model.seed)
 
