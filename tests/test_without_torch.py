@@ -67,3 +67,30 @@ except AnofelError as error:
 """
     expected = "torch-missing The network lenet5 needs PyTorch: pip install 'anofel[torch]'."
     assert without_torch(script).stdout.strip() == expected
+
+
+def test_an_owner_starts_it_at_a_model_that_it_has() -> None:
+    script = f"""
+from dataclasses import replace
+from pathlib import Path
+import numpy as np
+from anofel.errors import AnofelError
+from anofel.learning.integer_model import IntegerModel
+from anofel.roles.owner import Own, check_start
+from anofel.task import Task
+task = Task.load(Path({str(TASK)!r}))
+good = IntegerModel.from_parameters({{"w": np.zeros(61706)}}, 16)
+bad = [
+    IntegerModel.from_parameters({{"w": np.zeros(61705)}}, 16),
+    replace(good, scale_bits=17),
+    replace(good, velocity=good.values),
+]
+for first in (good, None, *bad):
+    try:
+        check_start(task, Own(first=first))
+        print("fits")
+    except AnofelError as error:
+        print(error.code)
+"""
+    found = without_torch(script)
+    assert found.stdout.split() == ["fits", "torch-missing", *["invalid-input"] * 3], found.stderr

@@ -5,9 +5,12 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 import torch
+from safetensors.numpy import load
 from torch import nn
 
 from anofel.errors import InvalidInput
+from anofel.learning.exchange import to_safetensors
+from anofel.learning.integer_model import IntegerModel
 from anofel.learning.parameters import Layout
 from anofel.learning.pytorch.module import ModuleRefused, TrainableModule, keeps_buffers
 from anofel.learning.pytorch.trainer import LocalEpochs, TorchTrainer
@@ -164,3 +167,17 @@ def test_a_model_of_another_shape_is_refused() -> None:
     with pytest.raises(InvalidInput, match="names and shapes"):
         trainer.train(other, make_dataset(12))
     assert Layout.of(other) != trainer.module.layout
+
+
+def test_an_exported_model_is_loaded_where_frozen_and_tied_parameters_and_buffers_stay_behind() -> None:
+    source = Patients()
+    trainer = TorchTrainer(source)
+    moved = IntegerModel.from_parameters({name: array + 1 for name, array in trainer.initial().items()}, 16)
+    tensors = {name: torch.from_numpy(array) for name, array in load(to_safetensors(moved)).items()}
+    with pytest.raises(RuntimeError, match="Missing key"):
+        source.load_state_dict(tensors)
+    found = source.load_state_dict(tensors, strict=False)
+    assert not found.unexpected_keys
+    assert set(found.missing_keys) == {"scale", "frozen.weight", "frozen.bias", "second.weight"}
+    loaded = trainer.module.loaded(moved.parameters()).state_dict()
+    assert all(torch.equal(value, loaded[name]) for name, value in source.state_dict().items())

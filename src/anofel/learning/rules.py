@@ -28,8 +28,12 @@ class OwnerRuleFailed(AnofelError):
 
 def first_model(task: Task, parameters: Parameters) -> IntegerModel:
     """Make the first model of a task; it carries a velocity exactly if its rule has momentum."""
-    momentum = task.rule.kind == "integer-mean" and task.rule.momentum > 0
-    return IntegerModel.from_parameters(parameters, task.model.scale_bits, momentum=momentum)
+    return IntegerModel.from_parameters(parameters, task.model.scale_bits, momentum=needs_velocity(task))
+
+
+def needs_velocity(task: Task) -> bool:
+    """Whether the models of a task carry a velocity."""
+    return task.rule.kind == "integer-mean" and task.rule.momentum > 0
 
 
 def update_rule_of(task: Task, entry_point: str = "") -> UpdateRule:

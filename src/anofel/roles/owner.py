@@ -22,10 +22,10 @@ from anofel.board.state import Bundle, Phase, Position, Progress, TaskState
 from anofel.certificates import Purpose
 from anofel.errors import InvalidInput
 from anofel.files import replace_file, write_new_file
-from anofel.learning.build import trainer_of
+from anofel.learning.build import TorchMissing, trainer_of
 from anofel.learning.evaluate import Measure, evaluate_on
 from anofel.learning.integer_model import IntegerModel
-from anofel.learning.rules import UpdateRule, first_model, update_rule_of
+from anofel.learning.rules import UpdateRule, first_model, needs_velocity, update_rule_of
 from anofel.messages import Block, Model
 from anofel.messages import Task as Announcement
 from anofel.phase2_training.announce_task import announce, end_iteration, end_task, ledger_entry, post_model
@@ -111,7 +111,7 @@ class Owner(CertifiedRole):
         anything is sent, and ``InvalidInput`` for a second task.
         """
         body = announce(task, key_id=key_id, early_end=early_end)
-        usual = initial_model(task, own.trainer)  # refused here rather than when it is due
+        check_start(task, own)  # refused here rather than when it is due
         update_rule_of(task, own.rule)
         stored = announcement_in(self.directory.outbox)
         if stored is not None and stored != body:
@@ -123,18 +123,11 @@ class Owner(CertifiedRole):
             if value != self._setting(name):
                 self.directory.keep_setting(name, value)
         if own.first is not None:
-            self._keep_first(own.first, usual)
+            replace_file(self.directory.path / FIRST_MODEL, own.first.to_bytes())
         sent = self.send(TASK, lambda: body)
         if sent.answer is not None and sent.is_refused:
             raise InvalidInput(f"The board refused the task ({sent.answer.refused}): {sent.answer.detail}")
         return self.task_id
-
-    def _keep_first(self, first: IntegerModel, usual: IntegerModel) -> None:
-        """Keep the model that training starts at. Raises ``InvalidInput`` if the task has other models."""
-        same = first.layout == usual.layout and first.scale_bits == usual.scale_bits
-        if not same or (first.velocity is None) != (usual.velocity is None):
-            raise InvalidInput("The first model has other tensors, scale or momentum than the task's models.")
-        replace_file(self.directory.path / FIRST_MODEL, first.to_bytes())
 
     @property
     def announcement(self) -> Announcement:
@@ -359,6 +352,24 @@ def announcement_in(outbox: Outbox) -> Announcement | None:
         return None
     assert isinstance(sent.posting.body, Announcement)
     return sent.posting.body
+
+
+def check_start(task: Task, own: Own) -> None:
+    """Check that the task can start: at the usual model, or at one that is like it. Raises ``InvalidInput``.
+
+    Without PyTorch nobody knows the tensors of a network, only how many parameters it has.
+    """
+    if own.first is None:
+        initial_model(task, own.trainer)
+        return
+    layout = own.first.layout
+    try:
+        is_alike = layout == initial_model(task, own.trainer).layout
+    except TorchMissing:
+        is_alike = layout.size == task.model.parameters
+    has_velocity = own.first.velocity is not None
+    if not is_alike or own.first.scale_bits != task.model.scale_bits or has_velocity != needs_velocity(task):
+        raise InvalidInput("The first model has other tensors, scale or momentum than the task's models.")
 
 
 def initial_model(task: Task, trainer: str = "") -> IntegerModel:
