@@ -47,9 +47,35 @@ class Counting(nn.Module):
         return logits
 
 
+class Twice(nn.Module):
+    """Returns its logits and what they come from."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.dense = nn.Linear(5, 1)
+
+    def forward(self, rows: Tensor) -> tuple[Tensor, Tensor]:
+        return self.dense(rows), rows
+
+
 def patients_trainer(task: Task) -> Trainer:
     """A trainer of one's own, as a deployment names it."""
     return TorchTrainer.for_task(task, Patients)
+
+
+def wide_trainer(task: Task) -> Trainer:
+    """Expects more features than a row has."""
+    return TorchTrainer.for_task(task, lambda: nn.Linear(7, 1))
+
+
+def vector_trainer(task: Task) -> Trainer:
+    """Its loss gives one number per record, and not their mean."""
+    return TorchTrainer.for_task(task, lambda: nn.Linear(5, 1), lambda outputs, _: outputs[:, 0])
+
+
+def tuple_trainer(task: Task) -> Trainer:
+    """Its module returns two things."""
+    return TorchTrainer.for_task(task, Twice)
 
 
 def no_trainer(_task: Task) -> object:

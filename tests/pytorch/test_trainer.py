@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from anofel.errors import InvalidInput
+from anofel.errors import AnofelError, InvalidInput
 from anofel.learning.build import TrainerRefused, trainer_of
 from anofel.learning.dense import DenseNetwork
 from anofel.learning.federated import FedSGD
@@ -21,10 +21,11 @@ from anofel.learning.pytorch.records import micro_batch
 from anofel.learning.pytorch.trainer import LocalEpochs, TorchTrainer
 from anofel.learning.splits import iid
 from anofel.learning.trainer import Predictor, RecordTrainer, Trainer
+from anofel.phase2_training.local_training import rehearse
 from anofel.privacy.plain_path import iterate
 from anofel.privacy.plan import Plan
 from anofel.privacy.protect import encode, train_unit
-from tests.patients import make_dataset
+from tests.patients import make_dataset, make_task
 from tests.pytorch.digits import SCHEMA, image_task, make_digits
 from tests.pytorch.modules import Patients
 
@@ -277,3 +278,24 @@ def test_a_custom_algorithm_says_nothing_about_training() -> None:
     task = image_task(training={"algorithm": "custom"})
     with pytest.raises(TrainerRefused, match="'custom' is none: write fedsgd or fedavg"):
         TorchTrainer.for_task(task, lambda: nn.Sequential(nn.Flatten(), nn.Linear(784, 10)))
+
+
+@pytest.mark.parametrize("unit", ["client", "record"])
+@pytest.mark.parametrize(
+    ("name", "size", "message"),
+    [
+        ("wide_trainer", 8, "mat1 and mat2 shapes cannot be multiplied|size mismatch"),
+        ("vector_trainer", 6, "scalar|0-D tensor|ndim"),
+        ("tuple_trainer", 6, "gives a tuple"),
+    ],
+)
+def test_a_module_that_cannot_train_is_one_sentence_before_anything_is_charged(
+    name: str, size: int, message: str, unit: str
+) -> None:
+    privacy = {"unit": unit, "records_per_client": 50}
+    task = make_task(model={"kind": "custom", "parameters": size}, privacy=privacy)
+    trainer = trainer_of(task, f"tests.pytorch.modules:{name}")
+    with pytest.raises(AnofelError, match=message) as found:
+        rehearse(task, trainer, ROWS)
+    assert found.value.code in ("trainer-failed", "module-refused")
+    assert "\n" not in str(found.value)
