@@ -6,6 +6,7 @@ use curve25519_dalek::scalar::Scalar;
 use curve25519_dalek::traits::{Identity, VartimeMultiscalarMul};
 use rand::{CryptoRng, RngCore};
 use rayon::prelude::*;
+use zeroize::Zeroizing;
 
 use crate::error::check_length;
 use crate::Error;
@@ -64,20 +65,27 @@ pub fn decode_scalar(what: &'static str, bytes: &[u8]) -> Result<Scalar, Error> 
     Option::from(Scalar::from_canonical_bytes(bytes)).ok_or(Error::NotCanonical { what, index: 0 })
 }
 
-/// Reads a list of scalars.
+/// Reads a list of secret scalars.
 pub fn decode_scalars(
     what: &'static str,
     count: usize,
     bytes: &[u8],
-) -> Result<Vec<Scalar>, Error> {
+) -> Result<Zeroizing<Vec<Scalar>>, Error> {
     check_length(what, count * ELEMENT_BYTES, bytes.len())?;
+    // A vector that grows leaves copies behind, so the room is made first.
+    let mut scalars = Zeroizing::new(Vec::with_capacity(count));
+    for (index, encoded) in bytes.chunks_exact(ELEMENT_BYTES).enumerate() {
+        let scalar = decode_scalar(what, encoded);
+        scalars.push(scalar.map_err(|_| Error::NotCanonical { what, index })?);
+    }
+    Ok(scalars)
+}
+
+/// Encodes a list of secret scalars.
+pub fn encode_scalars(scalars: impl ExactSizeIterator<Item = Scalar>) -> Zeroizing<Vec<u8>> {
+    let mut bytes = Zeroizing::new(Vec::with_capacity(scalars.len() * ELEMENT_BYTES));
+    scalars.for_each(|scalar| bytes.extend_from_slice(scalar.as_bytes()));
     bytes
-        .chunks_exact(ELEMENT_BYTES)
-        .enumerate()
-        .map(|(index, encoded)| {
-            decode_scalar(what, encoded).map_err(|_| Error::NotCanonical { what, index })
-        })
-        .collect()
 }
 
 /// Encodes points one by one, in parallel.

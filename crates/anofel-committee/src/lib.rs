@@ -13,7 +13,10 @@ pub mod error;
 pub mod group;
 pub mod keys;
 pub mod lattice;
+mod random;
 pub mod ring;
 pub mod transcript;
 
 pub use error::Error;
+/// Secrets come and go in it.
+pub use zeroize::Zeroizing;

@@ -227,7 +227,7 @@ fn reshare(old: &common::InsecureDealt, dealers: &[u16], new: Shape) -> Reshared
     let shares = new
         .members()
         .map(|member| {
-            let received: Vec<Vec<Scalar>> = dealings
+            let received: Vec<_> = dealings
                 .iter()
                 .zip(&dealt)
                 .map(|(dealing, (_, shares))| {

@@ -49,7 +49,7 @@ pub mod committee {
 
     use anofel_committee::keys::dealing::Dealing;
     use anofel_committee::keys::{self, dkg, reshare, SecretShares, ThresholdKeys};
-    use anofel_committee::{group, lattice as scheme};
+    use anofel_committee::{group, lattice as scheme, Zeroizing};
     use pyo3::buffer::PyBuffer;
     use pyo3::prelude::*;
     use pyo3::pybacked::PyBackedBytes;
@@ -184,10 +184,10 @@ pub mod committee {
         member: u16,
         state: &[u8],
         packages: BTreeMap<u16, Vec<u8>>,
-        shares: BTreeMap<u16, Vec<u8>>,
+        shares: BTreeMap<u16, PyBackedBytes>,
     ) -> PyResult<(Keys, Secrets)> {
         let shape = shape.0;
-        let shares = shares.into_iter().map(|(from, share)| (from, share.into())).collect();
+        let shares = shares.iter().map(|(&from, share)| (from, share.to_vec().into())).collect();
         let (keys, secrets) =
             py.detach(|| dkg::part3(shape, member, state, &packages, &shares)).map_err(refuse)?;
         Ok((Keys(keys), Secrets(secrets)))
@@ -234,7 +234,8 @@ pub mod committee {
         let shape = shape.0;
         py.detach(|| {
             let commitments = &package[..package.len().min(Dealing::length(shape))];
-            Dealing::from_bytes(shape, commitments)?.check_shares(member, shares).map(drop)
+            let dealing = Dealing::from_bytes(shape, commitments)?;
+            dealing.check_shares(member, shares).map(drop)
         })
         .map_err(refuse)
     }
@@ -284,7 +285,7 @@ pub mod committee {
         keys: &Keys,
         member: u16,
         dealings: BTreeMap<u16, Vec<u8>>,
-        shares: BTreeMap<u16, Vec<u8>>,
+        shares: BTreeMap<u16, PyBackedBytes>,
     ) -> PyResult<Secrets> {
         py.detach(|| {
             let received = dealings
@@ -413,7 +414,7 @@ pub mod committee {
             py: Python<'py>,
             values: PyBuffer<i64>,
         ) -> PyResult<Option<Bound<'py, PyBytes>>> {
-            let values = values.to_vec(py)?;
+            let values = Zeroizing::new(values.to_vec(py)?);
             self.codec.check(&values).map_err(refuse)?;
             let taken =
                 self.prepared.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take();

@@ -4,7 +4,7 @@
 #[pyo3::pymodule]
 pub mod count {
     use anofel_committee::count::{self as counting, Accepts};
-    use anofel_committee::{group, Error};
+    use anofel_committee::{group, Error, Zeroizing};
     use anofel_primitives::commitment::{TypeBlinding, TypeCommitment};
     use anofel_primitives::identity::DatasetType;
     use pyo3::prelude::*;
@@ -129,7 +129,7 @@ pub mod count {
         let share = py
             .detach(|| {
                 let tally = counting::Tally::from_bytes(tally)?;
-                let secret = group::decode_scalar("the secret share", secret)?;
+                let secret = Zeroizing::new(group::decode_scalar("the secret share", secret)?);
                 Ok(counting::count_share(&tally, member, &secret, context, &mut OsRng))
             })
             .map_err(refuse)?;

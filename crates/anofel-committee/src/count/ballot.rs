@@ -7,7 +7,7 @@ use curve25519_dalek::ristretto::RistrettoPoint;
 use curve25519_dalek::scalar::Scalar;
 use rand::{CryptoRng, RngCore};
 use rayon::prelude::*;
-use zeroize::Zeroize;
+use zeroize::Zeroizing;
 
 use super::proof;
 use crate::error::{check_length, check_range};
@@ -168,21 +168,20 @@ impl Ballot {
     ) -> Result<Self, Error> {
         bundle.check()?;
         check_opening(bundle, opening)?;
-        let mut randomness: Vec<Scalar> =
-            bundle.committees.iter().map(|_| random_scalar(rng)).collect();
+        let randomness: Zeroizing<Vec<Scalar>> =
+            Zeroizing::new(bundle.committees.iter().map(|_| random_scalar(rng)).collect());
         let ciphertexts: Vec<Ciphertext> = bundle
             .committees
             .iter()
-            .zip(&randomness)
+            .zip(randomness.iter())
             .enumerate()
             .map(|(position, (committee, k))| {
                 encrypt(committee, k, opening.target == Some(position))
             })
             .collect();
         let truths = proof::truths(bundle, opening);
-        let rho = opening.blinding.scalar();
-        let proof = proof::prove(bundle, &ciphertexts, &randomness, rho, &truths, rng);
-        randomness.zeroize();
+        let rho = Zeroizing::new(opening.blinding.scalar());
+        let proof = proof::prove(bundle, &ciphertexts, &randomness, &rho, &truths, rng);
         Ok(Self { ciphertexts, proof })
     }
 

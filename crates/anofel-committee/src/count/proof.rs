@@ -26,6 +26,7 @@ use curve25519_dalek::constants::RISTRETTO_BASEPOINT_POINT;
 use curve25519_dalek::ristretto::RistrettoPoint;
 use curve25519_dalek::scalar::Scalar;
 use rand::{CryptoRng, RngCore};
+use zeroize::{Zeroize, ZeroizeOnDrop};
 
 use super::ballot::{Bundle, Ciphertext, Opening};
 use crate::group::{base, decode_scalar, random_scalar, weighted_sum, ELEMENT_BYTES};
@@ -39,7 +40,7 @@ const CHALLENGE_BYTES: usize = 16;
 const TOTALS: [bool; 2] = [false, true];
 
 /// One branch: its challenge and responses.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Zeroize)]
 struct Branch {
     challenge: u128,
     responses: Vec<Scalar>,
@@ -160,6 +161,7 @@ impl FirstMessages {
 }
 
 /// The nonces of a true branch, in the place of its responses.
+#[derive(ZeroizeOnDrop)]
 struct Nonces(Branch);
 
 impl Nonces {
@@ -178,11 +180,11 @@ impl Nonces {
 
     /// z_j = nonce_j + e·k_j and ζ = κ + e·ρ.
     fn respond(
-        self,
+        &self,
         claim: &Claim,
         challenge: u128,
         randomness: &[Scalar],
-        rho: TypeScalar,
+        rho: &TypeScalar,
     ) -> Branch {
         let e = Scalar::from(challenge);
         let secrets = &randomness[claim.committees.clone()];
@@ -212,13 +214,14 @@ pub(super) fn prove(
     bundle: &Bundle,
     ciphertexts: &[Ciphertext],
     randomness: &[Scalar],
-    rho: TypeScalar,
+    rho: &TypeScalar,
     truths: &[usize],
     rng: &mut (impl RngCore + CryptoRng),
 ) -> Proof {
     let claims = claims(bundle);
     let mut transcript = begin(bundle, ciphertexts);
-    let mut pending = Vec::new();
+    // The nonces are not moved, so that they are wiped where they are.
+    let mut pending = Vec::with_capacity(claims.len());
     for (claims, &truth) in claims.iter().zip(truths) {
         let nonces = Nonces::new(&claims[truth], rng);
         let branches: Vec<Branch> = claims.iter().map(|claim| claim.simulate(rng)).collect();
@@ -234,13 +237,13 @@ pub(super) fn prove(
     }
     let total = transcript.challenge_128();
     let ors = pending
-        .into_iter()
+        .iter_mut()
         .zip(claims.iter().zip(truths))
-        .map(|((nonces, mut branches), (claims, &truth))| {
+        .map(|((nonces, branches), (claims, &truth))| {
             let others = branches.iter().enumerate().filter(|(index, _)| *index != truth);
             let rest = others.fold(total, |rest, (_, branch)| rest.wrapping_sub(branch.challenge));
             branches[truth] = nonces.respond(&claims[truth], rest, randomness, rho);
-            branches
+            std::mem::take(branches)
         })
         .collect();
     Proof { ors }

@@ -60,7 +60,7 @@ impl Setting {
     /// Proves by the given branches and verifies.
     fn attempt(&mut self, ciphertexts: &[Ciphertext], truths: [usize; 3]) -> Result<(), Error> {
         let proof =
-            prove(&self.bundle, ciphertexts, &self.randomness, self.rho, &truths, &mut self.rng);
+            prove(&self.bundle, ciphertexts, &self.randomness, &self.rho, &truths, &mut self.rng);
         verify(&self.bundle, ciphertexts, &proof)
     }
 }
@@ -144,7 +144,7 @@ fn every_challenge_and_response_counts() {
         &setting.bundle,
         &ciphertexts,
         &setting.randomness,
-        setting.rho,
+        &setting.rho,
         &truths,
         &mut setting.rng,
     );
@@ -178,7 +178,7 @@ fn challenges_that_add_up_in_one_or_only_are_refused() {
         &setting.bundle,
         &ciphertexts,
         &setting.randomness,
-        setting.rho,
+        &setting.rho,
         &truths,
         &mut setting.rng,
     );
@@ -194,8 +194,8 @@ fn two_answers_to_one_first_message_give_the_randomness_and_the_blinding() {
     let claim = &claims[0][TYPE_3];
     let nonces = Nonces::new(claim, &mut setting.rng);
     let again = Nonces(nonces.0.clone());
-    let one = nonces.respond(claim, 1000, &setting.randomness, setting.rho);
-    let two = again.respond(claim, 7, &setting.randomness, setting.rho);
+    let one = nonces.respond(claim, 1000, &setting.randomness, &setting.rho);
+    let two = again.respond(claim, 7, &setting.randomness, &setting.rho);
     let k = (one.responses[0] - two.responses[0]) * Scalar::from(993u64).invert();
     assert_eq!(k, setting.randomness[0]);
     let difference = one.type_response.unwrap() - two.type_response.unwrap();

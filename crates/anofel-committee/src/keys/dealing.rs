@@ -7,6 +7,7 @@
 use curve25519_dalek::ristretto::RistrettoPoint;
 use curve25519_dalek::scalar::Scalar;
 use rayon::prelude::*;
+use zeroize::Zeroizing;
 
 use super::{Shape, ThresholdKeys};
 use crate::group::{
@@ -43,7 +44,11 @@ impl Dealing {
     }
 
     /// Checks the shares f(member), one per key, and returns them.
-    pub fn check_shares(&self, member: u16, shares: &[u8]) -> Result<Vec<Scalar>, Error> {
+    pub fn check_shares(
+        &self,
+        member: u16,
+        shares: &[u8],
+    ) -> Result<Zeroizing<Vec<Scalar>>, Error> {
         self.shape.check_member(member)?;
         let scalars = decode_scalars("the dealt shares", self.shape.num_keys, shares)?;
         let mut transcript = Transcript::new("anofel/1/committee/dealt-shares");
@@ -53,7 +58,8 @@ impl Dealing {
             .field("shares", shares);
         let weights = transcript.weights(scalars.len());
         let expected = evaluate_commitment(&self.weighted(&weights), member);
-        let sum: Scalar = weights.iter().zip(&scalars).map(|(weight, share)| weight * share).sum();
+        let sum: Zeroizing<Scalar> =
+            Zeroizing::new(weights.iter().zip(scalars.iter()).map(|(w, share)| w * share).sum());
         if base(&sum) == expected {
             Ok(scalars)
         } else {

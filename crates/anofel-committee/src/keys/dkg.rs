@@ -13,8 +13,7 @@ use curve25519_dalek::scalar::Scalar;
 use frost_ristretto255::keys::dkg::{self, round1, round2};
 use frost_ristretto255::keys::{SigningShare, VerifiableSecretSharingCommitment};
 use frost_ristretto255::{Ciphersuite, Identifier, Ristretto255Sha512, Signature};
-use rand::{CryptoRng, RngCore, SeedableRng};
-use rand_chacha::ChaCha20Rng;
+use rand::{CryptoRng, RngCore};
 use rayon::prelude::*;
 use zeroize::Zeroizing;
 
@@ -22,6 +21,7 @@ use super::dealing::{summed_keys, Dealing};
 use super::{SecretShares, Shape, ThresholdKeys};
 use crate::error::check_length;
 use crate::group::{base, decode_point, decode_scalar, weighted_sum, ELEMENT_BYTES};
+use crate::random::{seeds, with_generator};
 use crate::transcript::Transcript;
 use crate::Error;
 
@@ -44,13 +44,16 @@ pub fn part1(
 ) -> Result<(SecretState, Vec<u8>), Error> {
     let identifier = identifier(shape, member)?;
     let seeds = seeds(shape.num_keys, rng);
-    let runs: Vec<(round1::SecretPackage, round1::Package)> = seeds
+    let runs: Vec<(SecretState, round1::Package)> = seeds
         .par_iter()
         .map(|seed| {
-            let rng = ChaCha20Rng::from_seed(*seed);
-            dkg::part1(identifier, shape.num_members, shape.threshold, rng).map_err(refuse)
+            let (secret, package) = with_generator(seed, |rng| {
+                dkg::part1(identifier, shape.num_members, shape.threshold, rng)
+            })?;
+            Ok((secret.serialize()?.into(), package))
         })
-        .collect::<Result<_, _>>()?;
+        .collect::<Result<_, _>>()
+        .map_err(refuse)?;
     let mut package = Vec::with_capacity(package_bytes(shape));
     for (_, run) in &runs {
         for point in run.commitment().serialize().map_err(refuse)? {
@@ -60,8 +63,7 @@ pub fn part1(
     for (_, run) in &runs {
         package.extend_from_slice(&run.proof_of_knowledge().serialize().map_err(refuse)?);
     }
-    let kept = runs.iter().map(|(secret, _)| secret.serialize().map_err(refuse));
-    Ok((write_states(kept)?, package))
+    Ok((write_states(runs.iter().map(|(state, _)| state)), package))
 }
 
 /// Part two: checks every other member's proofs of knowledge. Returns what is kept and the
@@ -74,12 +76,15 @@ pub fn part2(
 ) -> Result<(SecretState, BTreeMap<u16, SecretState>), Error> {
     let others = read_packages(shape, member, packages)?;
     let states = read_states(shape, state)?;
-    let runs: Vec<_> = states
+    // A growing vector leaves copies behind: only pointers to secrets are collected.
+    let runs: Vec<(SecretState, BTreeMap<Identifier, round2::Package>)> = states
         .par_iter()
         .zip(&others)
         .map(|(state, packages)| {
             let secret = round1::SecretPackage::deserialize(state).map_err(refuse)?;
-            dkg::part2(secret, packages).map_err(|error| blame(shape, error))
+            let (secret, outgoing) =
+                dkg::part2(secret, packages).map_err(|error| blame(shape, error))?;
+            Ok((secret.serialize().map_err(refuse)?.into(), outgoing))
         })
         .collect::<Result<_, Error>>()?;
     let mut shares: BTreeMap<u16, SecretState> = BTreeMap::new();
@@ -88,12 +93,11 @@ pub fn part2(
         let mut bytes = Zeroizing::new(Vec::with_capacity(shape.num_keys * ELEMENT_BYTES));
         for (_, outgoing) in &runs {
             let package = outgoing.get(&to).ok_or(Error::Members { what: "a share is missing" })?;
-            bytes.extend_from_slice(&package.signing_share().serialize());
+            bytes.extend_from_slice(&Zeroizing::new(package.signing_share().serialize()));
         }
         shares.insert(other, bytes);
     }
-    let kept = runs.iter().map(|(secret, _)| secret.serialize().map_err(refuse));
-    Ok((write_states(kept)?, shares))
+    Ok((write_states(runs.iter().map(|(state, _)| state)), shares))
 }
 
 /// Part three: checks every share and adds them. Returns the keys and the own shares.
@@ -110,18 +114,18 @@ pub fn part3(
         check_length("the dealt shares", shape.num_keys * ELEMENT_BYTES, bytes.len())
             .map_err(|error| error.by(dealer))?;
     }
-    let scalars: Vec<Scalar> = states
-        .par_iter()
-        .zip(&others)
-        .enumerate()
-        .map(|(key, (state, packages))| {
+    let mut scalars = Zeroizing::new(vec![Scalar::ZERO; shape.num_keys]);
+    scalars.par_iter_mut().zip(states).zip(&others).enumerate().try_for_each(
+        |(key, ((scalar, state), packages))| {
             let secret = round2::SecretPackage::deserialize(state).map_err(refuse)?;
             let incoming = incoming(shape, key, shares)?;
             let (own, _) =
                 dkg::part3(&secret, packages, &incoming).map_err(|error| blame(shape, error))?;
-            decode_scalar("the own share", &own.signing_share().serialize())
-        })
-        .collect::<Result<_, Error>>()?;
+            let own = Zeroizing::new(own.signing_share().serialize());
+            *scalar = decode_scalar("the own share", &own)?;
+            Ok(())
+        },
+    )?;
     let checked: Vec<CheckedPackage> = packages
         .iter()
         .map(|(&dealer, package)| check_package(shape, dealer, package))
@@ -199,12 +203,6 @@ fn identifier(shape: Shape, member: u16) -> Result<Identifier, Error> {
     Identifier::try_from(member).map_err(refuse)
 }
 
-fn seeds(count: usize, rng: &mut (impl RngCore + CryptoRng)) -> Zeroizing<Vec<[u8; 32]>> {
-    let mut seeds = Zeroizing::new(vec![[0; 32]; count]);
-    seeds.iter_mut().for_each(|seed| rng.fill_bytes(seed));
-    seeds
-}
-
 /// The packages of all other members, key by key.
 fn read_packages(
     shape: Shape,
@@ -251,29 +249,26 @@ fn incoming(
     key: usize,
     shares: &BTreeMap<u16, SecretState>,
 ) -> Result<BTreeMap<Identifier, round2::Package>, Error> {
-    shares
-        .iter()
-        .map(|(&dealer, bytes)| {
-            let share = &bytes[key * ELEMENT_BYTES..(key + 1) * ELEMENT_BYTES];
-            let share = SigningShare::deserialize(share).map_err(|_| {
-                Error::NotCanonical { what: "the dealt shares", index: key }.by(dealer)
-            })?;
-            Ok((identifier(shape, dealer)?, round2::Package::new(share)))
-        })
-        .collect()
+    // Inserted one by one: collecting would sort them in a vector that is not wiped.
+    let mut incoming = BTreeMap::new();
+    for (&dealer, bytes) in shares {
+        let share = &bytes[key * ELEMENT_BYTES..(key + 1) * ELEMENT_BYTES];
+        let share = SigningShare::deserialize(share)
+            .map_err(|_| Error::NotCanonical { what: "the dealt shares", index: key }.by(dealer))?;
+        incoming.insert(identifier(shape, dealer)?, round2::Package::new(share));
+    }
+    Ok(incoming)
 }
 
 /// One length (4 bytes, little-endian) and one state per key.
-fn write_states(
-    states: impl Iterator<Item = Result<Vec<u8>, Error>>,
-) -> Result<SecretState, Error> {
-    let mut bytes = SecretState::default();
+fn write_states<'a>(states: impl Iterator<Item = &'a SecretState> + Clone) -> SecretState {
+    let length = states.clone().map(|state| 4 + state.len()).sum();
+    let mut bytes = Zeroizing::new(Vec::with_capacity(length));
     for state in states {
-        let state = Zeroizing::new(state?);
         bytes.extend_from_slice(&(state.len() as u32).to_le_bytes());
-        bytes.extend_from_slice(&state);
+        bytes.extend_from_slice(state);
     }
-    Ok(bytes)
+    bytes
 }
 
 fn read_states(shape: Shape, mut bytes: &[u8]) -> Result<Vec<&[u8]>, Error> {

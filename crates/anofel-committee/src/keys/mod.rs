@@ -10,11 +10,12 @@ pub mod reshare;
 use curve25519_dalek::ristretto::RistrettoPoint;
 use curve25519_dalek::scalar::Scalar;
 use rayon::prelude::*;
-use zeroize::{Zeroize, ZeroizeOnDrop};
+use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
 use crate::error::check_range;
 use crate::group::{
-    base, decode_points, decode_scalars, encode_points, lagrange, weighted_sum, ELEMENT_BYTES,
+    base, decode_points, decode_scalars, encode_points, encode_scalars, lagrange, weighted_sum,
+    ELEMENT_BYTES,
 };
 use crate::transcript::Transcript;
 use crate::Error;
@@ -144,11 +145,11 @@ impl ThresholdKeys {
 pub struct SecretShares {
     #[zeroize(skip)]
     member: u16,
-    scalars: Vec<Scalar>,
+    scalars: Zeroizing<Vec<Scalar>>,
 }
 
 impl SecretShares {
-    pub(crate) fn new(member: u16, scalars: Vec<Scalar>) -> Self {
+    pub(crate) fn new(member: u16, scalars: Zeroizing<Vec<Scalar>>) -> Self {
         Self { member, scalars }
     }
 
@@ -171,10 +172,9 @@ impl SecretShares {
         let mut transcript = Transcript::new("anofel/1/committee/own-shares");
         transcript.points("verification shares", encoded).field("shares", &self.to_secret_bytes());
         let weights = transcript.weights(points.len());
-        let mut sum: Scalar = weights.iter().zip(&self.scalars).map(|(w, x)| w * x).sum();
-        let matches = base(&sum) == weighted_sum(&weights, points);
-        sum.zeroize();
-        if matches {
+        let sum: Zeroizing<Scalar> =
+            Zeroizing::new(weights.iter().zip(self.scalars()).map(|(w, x)| w * x).sum());
+        if base(&sum) == weighted_sum(&weights, points) {
             Ok(())
         } else {
             Err(Error::Proof { what: "the match of secret shares and committee key" })
@@ -192,8 +192,8 @@ impl SecretShares {
     }
 
     /// The secret bytes, for the key store only.
-    pub fn to_secret_bytes(&self) -> zeroize::Zeroizing<Vec<u8>> {
-        zeroize::Zeroizing::new(self.scalars.iter().flat_map(|scalar| scalar.to_bytes()).collect())
+    pub fn to_secret_bytes(&self) -> Zeroizing<Vec<u8>> {
+        encode_scalars(self.scalars.iter().copied())
     }
 }
 

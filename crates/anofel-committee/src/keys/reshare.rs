@@ -13,7 +13,9 @@ use zeroize::Zeroizing;
 
 use super::dealing::{summed_keys, Dealing};
 use super::{SecretShares, Shape, ThresholdKeys};
-use crate::group::{base, encode_points, evaluate, lagrange, random_scalar, weighted_sum};
+use crate::group::{
+    base, encode_points, encode_scalars, evaluate, lagrange, random_scalar, weighted_sum,
+};
 use crate::transcript::Transcript;
 use crate::Error;
 
@@ -44,11 +46,7 @@ pub fn deal(
     let commitments: Vec<_> = polynomials.par_iter().flatten().map(base).collect();
     let dealt = new
         .members()
-        .map(|member| {
-            Zeroizing::new(
-                polynomials.iter().flat_map(|f| evaluate(f, member).to_bytes()).collect(),
-            )
-        })
+        .map(|member| encode_scalars(polynomials.iter().map(|f| evaluate(f, member))))
         .collect();
     Ok((encode_points(&commitments).into_flattened(), dealt))
 }
@@ -97,12 +95,12 @@ pub fn new_keys(
 pub fn receive(
     keys: &ThresholdKeys,
     member: u16,
-    dealt: &[Vec<Scalar>],
+    dealt: &[impl AsRef<[Scalar]>],
 ) -> Result<SecretShares, Error> {
     let scalars = (0..keys.shape().num_keys)
-        .map(|key| dealt.iter().map(|shares| shares[key]).sum())
+        .map(|key| dealt.iter().map(|shares| shares.as_ref()[key]).sum())
         .collect();
-    let shares = SecretShares::new(member, scalars);
+    let shares = SecretShares::new(member, Zeroizing::new(scalars));
     shares.check(keys)?;
     Ok(shares)
 }

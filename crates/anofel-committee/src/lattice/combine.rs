@@ -100,7 +100,8 @@ fn unmask(total: &EncryptedSum, seed: &[u8; 32], secret: &[i64]) -> Result<Vec<i
         .zip(total.words.par_chunks_exact(DEGREE))
         .enumerate()
         .try_for_each(|(block, (decoded, words))| {
-            let mask = product(seed, block as u64, &transformed);
+            let mut mask = Box::new([0; DEGREE]);
+            product(seed, block as u64, &transformed, &mut mask);
             total.codec.decode(block, words, mask.as_slice(), total.num_posts, decoded)
         })?;
     decoded.truncate(total.codec.length());

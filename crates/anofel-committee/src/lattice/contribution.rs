@@ -6,11 +6,10 @@
 use curve25519_dalek::ristretto::RistrettoPoint;
 use curve25519_dalek::scalar::Scalar;
 use curve25519_dalek::traits::Identity;
-use rand::{CryptoRng, RngCore, SeedableRng};
-use rand_chacha::ChaCha20Rng;
+use rand::{CryptoRng, RngCore};
 use rayon::prelude::*;
 use subtle::{ConditionallySelectable, ConstantTimeEq};
-use zeroize::{Zeroize, ZeroizeOnDrop};
+use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
 use super::codec::Codec;
 use super::envelope::{prove_plaintext_knowledge, ENVELOPE_BYTES};
@@ -19,7 +18,8 @@ use crate::group::{
     base, decode_points, decode_real_point, encode_doubles, half, random_scalar, small_scalar,
     ELEMENT_BYTES,
 };
-use crate::ring::{self, Multiplier, CBD_WIDTH, DEGREE};
+use crate::random::{seeds, with_generator};
+use crate::ring::{self, Multiplier, Polynomial, CBD_WIDTH, DEGREE};
 use crate::transcript::Transcript;
 use crate::Error;
 
@@ -105,13 +105,12 @@ impl Prepared {
         keys: &[RistrettoPoint],
         rng: &mut (impl RngCore + CryptoRng),
     ) -> Self {
-        let mut secret: Vec<i64> = (0..DEGREE).map(|_| ring::centred_binomial(rng)).collect();
-        let mut r = random_scalar(rng);
+        let secret: Zeroizing<Vec<i64>> =
+            Zeroizing::new((0..DEGREE).map(|_| ring::centred_binomial(rng)).collect());
+        let r = Zeroizing::new(random_scalar(rng));
         let envelope = prove_plaintext_knowledge(post, &r, rng);
         let wrapped = wrap(keys, &r, &secret);
         let masks = masks(&codec, &post.public_seed(), &secret, rng);
-        secret.zeroize();
-        r.zeroize();
         Self { codec, masks, envelope, wrapped }
     }
 
@@ -138,16 +137,15 @@ impl Prepared {
 
 /// C_j = r·pk_j + s_j·G; halves are computed, so that the encodings share inversions.
 fn wrap(keys: &[RistrettoPoint], r: &Scalar, secret: &[i64]) -> Vec<[u8; ELEMENT_BYTES]> {
-    let mut half_r = half(r);
+    let half_r = Zeroizing::new(half(r));
     let table: Vec<RistrettoPoint> =
         (-CBD_WIDTH..=CBD_WIDTH).map(|value| base(&half(&small_scalar(value)))).collect();
     let halves: Vec<RistrettoPoint> = keys
         .par_iter()
         .with_min_len(16)
         .zip(secret)
-        .map(|(key, &coefficient)| key * half_r + select(&table, coefficient))
+        .map(|(key, &coefficient)| key * *half_r + select(&table, coefficient))
         .collect();
-    half_r.zeroize();
     encode_doubles(&halves)
 }
 
@@ -169,27 +167,22 @@ fn masks(
     rng: &mut (impl RngCore + CryptoRng),
 ) -> Vec<u64> {
     let transformed = transform(secret);
-    let mut seeds: Vec<[u8; 32]> = (0..codec.num_blocks())
-        .map(|_| {
-            let mut seed = [0; 32];
-            rng.fill_bytes(&mut seed);
-            seed
-        })
-        .collect();
+    let noise = seeds(codec.num_blocks(), rng);
     let mut masks = vec![0; codec.num_blocks() * DEGREE];
-    masks.par_chunks_exact_mut(DEGREE).zip(&seeds).enumerate().for_each(|(k, (mask, noise))| {
-        mask.copy_from_slice(product(seed, k as u64, &transformed).as_slice());
-        let mut noise = ChaCha20Rng::from_seed(*noise);
-        for value in mask {
-            *value = ring::add(*value, ring::residue(ring::centred_binomial(&mut noise)));
-        }
+    let (blocks, _) = masks.as_chunks_mut();
+    blocks.par_iter_mut().zip(noise.as_slice()).enumerate().for_each(|(k, (mask, noise))| {
+        product(seed, k as u64, &transformed, mask);
+        with_generator(noise, |noise| {
+            for value in mask {
+                *value = ring::add(*value, ring::residue(ring::centred_binomial(noise)));
+            }
+        });
     });
-    seeds.zeroize();
     masks
 }
 
 /// A secret polynomial, transformed once for all blocks.
-pub(super) fn transform(secret: &[i64]) -> Vec<Multiplier> {
+pub(super) fn transform(secret: &[i64]) -> Zeroizing<Vec<Multiplier>> {
     let mut values = Box::new([0; DEGREE]);
     for (value, coefficient) in values.iter_mut().zip(secret) {
         *value = ring::residue(*coefficient);
@@ -197,17 +190,16 @@ pub(super) fn transform(secret: &[i64]) -> Vec<Multiplier> {
     ring::forward(&mut values);
     let multipliers = values.iter().map(|&value| Multiplier::new(value)).collect();
     values.zeroize();
-    multipliers
+    Zeroizing::new(multipliers)
 }
 
-/// a_k·s as coefficients.
-pub(super) fn product(seed: &[u8; 32], k: u64, secret: &[Multiplier]) -> Box<ring::Polynomial> {
-    let mut values = ring::expand_public(seed, k);
-    for (value, factor) in values.iter_mut().zip(secret) {
-        *value = factor.times(*value);
+/// a_k·s as coefficients, made where the mask will be: without noise, a copy would give s away.
+pub(super) fn product(seed: &[u8; 32], k: u64, secret: &[Multiplier], mask: &mut Polynomial) {
+    let public = ring::expand_public(seed, k);
+    for ((value, a), factor) in mask.iter_mut().zip(public.iter()).zip(secret) {
+        *value = factor.times(*a);
     }
-    ring::inverse(&mut values);
-    values
+    ring::inverse(mask);
 }
 
 /// A payload whose every part was parsed, ready to be added.
