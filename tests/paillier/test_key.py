@@ -1,7 +1,8 @@
 """What a client checks before it encrypts: each rule has a key in which only it fails."""
 
+import math
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import gmpy2
@@ -130,8 +131,33 @@ def test_rules_3_to_5_the_modulus_is_a_plausible_product(committee: Committee) -
         check_modulus_value(p * p)
 
 
-def test_rules_3_to_5_are_part_of_reading(committee: Committee) -> None:
-    refused(replace(committee.key, modulus=prime(512, 1)), "prime|reduced|decrypt|polynomial")
+def over(committee: Committee, factors: Sequence[int]) -> PaillierKey:
+    """The committee's key over another modulus; the shared secret is a multiple of its order."""
+    modulus, distinct = math.prod(factors), math.prod(set(factors))
+    order = modulus // distinct * math.prod(p - 1 for p in set(factors))
+    shape = committee.key.shape
+    line = IntegerPolynomial.deal(order, 1024, shape, shape.threshold - 1, SystemRandomness())
+    keys = tuple(int(verification_key(modulus, shape.num_members, int(line.at(m)))) for m in shape.members)
+    return replace(committee.key, modulus=modulus, theta=1, verification_keys=keys)
+
+
+@pytest.mark.parametrize(
+    ("factors", "words"),
+    [
+        (lambda: [prime(256, 3), prime(256, 1)], "1 modulo 4"),
+        (lambda: [1048573, prime(492, 1)], "small prime factor"),
+        (lambda: [prime(512, 1)], "is a prime"),
+        (lambda: [prime(256, 3)] * 2, "perfect power"),
+    ],
+)
+def test_rules_3_to_5_are_part_of_reading(
+    committee: Committee, monkeypatch: pytest.MonkeyPatch, factors: Callable[[], list[int]], words: str
+) -> None:
+    bad = over(committee, factors())
+    refused(bad, words)
+    # Nothing else is wrong with it.
+    monkeypatch.setattr("anofel.committee.paillier.key.check_modulus_value", lambda _: None)
+    assert SCHEME.read_key(bad.to_bytes()) == bad
 
 
 def test_rule_6_theta_is_a_unit(committee: Committee) -> None:

@@ -1,9 +1,10 @@
 """The proof of plaintext knowledge: completeness, one negative per check and field, attacks."""
 
 import hashlib
+import math
 import secrets
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from anofel.committee.errors import EnvelopeRefused, PayloadRefused, Preparation
 from anofel.committee.interface import Contribution, Envelope
 from anofel.committee.paillier import encryption, knowledge
 from anofel.committee.paillier.decryption import open_ciphertexts, partial_decrypt
+from anofel.committee.paillier.key import PaillierKey
 from anofel.committee.paillier.knowledge import KnowledgeProof
 from anofel.committee.paillier.transcript import Transcript, append_post
 
@@ -207,43 +209,88 @@ def test_every_ciphertext_is_bound(committee: Committee, index: int) -> None:
         verify(committee, context, repack(context, committee.key, with_residues(made, changed)))
 
 
-# Attacks on another client's contribution. The attacker moves the victim's proof along as well as
-# the homomorphism allows; only the binding to the post stands in the way.
+# Attacks on another client's contribution. The attacker moves the proof along, so that its equation
+# (1+N)^z·w^N = a·C^e still holds for the victim's challenges x_i and e. Only that the challenges
+# cover post, ciphertexts and a stands in the way.
 
 
-def moved(key, proof: KnowledgeProof, factor: int) -> KnowledgeProof:
-    """The proof for c^factor: z and w follow the plaintext and the randomiser."""
-    return KnowledgeProof(proof.challenge, proof.z * factor % key.modulus, pow(proof.w, factor, key.modulus))
+@dataclass
+class Claim:
+    """Ciphertexts with their proof, and the challenges x_i that fold them."""
+
+    key: PaillierKey
+    values: list[int]
+    proof: KnowledgeProof
+    folding: list[int]
+
+    def first_message(self) -> int:
+        """The only a for which the equation holds."""
+        n, square, e = self.key.modulus, int(self.key.square), self.proof.challenge
+        left = (1 + self.proof.z * n) * pow(self.proof.w, n, square)
+        return left * pow(folded(self.values, self.folding, square), -e, square) % square
+
+    def payload(self) -> bytes:
+        return b"".join(int(c).to_bytes(SIZE, "little") for c in self.values) + self.proof.to_bytes(512)
 
 
-def rerandomised(key, values: list[int]) -> list[int]:
-    noise = [pow(secrets.randbelow(key.modulus - 2) + 2, key.modulus, int(key.square)) for _ in values]
-    return [c * r % int(key.square) for c, r in zip(values, noise, strict=True)]
+def folded(values: list[int], folding: list[int], modulus: int) -> int:
+    return math.prod(pow(v, x, modulus) for v, x in zip(values, folding, strict=True)) % modulus
 
 
-ATTACKS = {
-    "copy": lambda _key, c, proof: (c, proof),
-    "re-randomise": lambda key, c, proof: (rerandomised(key, c), proof),
-    "negate": lambda key, c, proof: ([pow(x, -1, int(key.square)) for x in c], moved(key, proof, -1)),
-    "scale": lambda key, c, proof: (
-        [pow(x, 1 << 64, int(key.square)) for x in c],
-        moved(key, proof, 1 << 64),
-    ),
-    "shift": lambda key, c, proof: (
-        [x * (1 + 5 * key.modulus) % int(key.square) for x in c],
-        replace(proof, z=(proof.z + 5) % key.modulus),
-    ),
+def rerandomised(victim: Claim) -> Claim:
+    """c_i·s_i^N: the folded randomiser grows by ∏ s_i^(x_i)."""
+    n, square = victim.key.modulus, int(victim.key.square)
+    noise = [secrets.randbelow(n - 2) + 2 for _ in victim.values]
+    values = [c * pow(s, n, square) % square for c, s in zip(victim.values, noise, strict=True)]
+    growth = pow(folded(noise, victim.folding, n), victim.proof.challenge, n)
+    return replace(victim, values=values, proof=replace(victim.proof, w=victim.proof.w * growth % n))
+
+
+def shifted(victim: Claim) -> Claim:
+    """m_i + 5: the folded plaintext grows by 5·Σ x_i."""
+    n, square, proof = victim.key.modulus, int(victim.key.square), victim.proof
+    values = [c * (1 + 5 * n) % square for c in victim.values]
+    z = (proof.z + proof.challenge * 5 * sum(victim.folding)) % n
+    return replace(victim, values=values, proof=replace(proof, z=z))
+
+
+def scaled(victim: Claim, factor: int) -> Claim:
+    """factor·m_i: z, w and a follow. Here a moves, so even a challenge of a alone would refuse it."""
+    n, square, proof = victim.key.modulus, int(victim.key.square), victim.proof
+    values = [pow(c, factor, square) for c in victim.values]
+    return replace(
+        victim, values=values, proof=replace(proof, z=proof.z * factor % n, w=pow(proof.w, factor, n))
+    )
+
+
+ATTACKS: dict[str, tuple[Callable[[Claim], Claim], int]] = {
+    "copy": (lambda victim: victim, 1),
+    "re-randomise": (rerandomised, 1),
+    "shift": (shifted, 1),
+    "negate": (lambda victim: scaled(victim, -1), -1),
+    "scale": (lambda victim: scaled(victim, 1 << 64), 1 << 64),
 }
+"""Each attack, and the power of the victim's a that it needs."""
 
 
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_a_changed_copy_of_another_contribution_is_refused(committee: Committee, attack: str) -> None:
-    _, victim = committee.contribute(1, committee.vector())
-    values, proof = ATTACKS[attack](committee.key, residues(victim), proof_of(victim, committee.key))
-    mine = post(2)
-    payload = with_residues(victim, values, proof.to_bytes(512))
-    with pytest.raises(PayloadRefused, match="does not hold"):
-        verify(committee, mine, repack(mine, committee.key, payload))
+    key, theirs, mine = committee.key, post(1), post(2)
+    prepared = SCHEME.prepare(key, theirs, committee.limits)
+    made = SCHEME.encrypt(prepared, committee.vector())
+    values, cipher = residues(made), made.payload[: -KnowledgeProof.length(512)]
+    folding = knowledge._transcript(key, theirs, cipher).challenges("fold", len(values))
+    victim = Claim(key, values, proof_of(made, key), folding)
+    change, power = ATTACKS[attack]
+    forged = change(victim)
+    assert forged.first_message() == pow(int(prepared.first.commitment), power, int(key.square))
+    with pytest.raises(PayloadRefused, match="does not hold for this post"):
+        verify(committee, mine, repack(mine, key, forged.payload()))
+    if attack == "copy":
+        verify(committee, theirs, repack(theirs, key, forged.payload()))
+    else:
+        with pytest.raises(PayloadRefused, match="does not hold for this post"):
+            verify(committee, theirs, repack(theirs, key, forged.payload()))
 
 
 def test_the_attack_would_work_without_the_proof(committee: Committee) -> None:

@@ -11,6 +11,7 @@ use anofel_committee::lattice::{
     combine, partial_decrypt, refused_envelopes, verify_envelope, verify_share, Accumulator,
     Checked, Codec, EncryptedSum, Post, Prepared, ENVELOPE_BYTES, NUM_KEYS, SHARE_BYTES,
 };
+use anofel_committee::ring::{centred_binomial, DEGREE};
 use anofel_committee::transcript::Transcript;
 use anofel_committee::Error;
 use common::{insecure_deal, rng, InsecureDealt};
@@ -281,45 +282,92 @@ fn errors_that_cancel_between_two_points_are_refused() {
     assert!(verify_share(&dealt.keys, &total, b"set", 2, &changed).is_err());
 }
 
-/// What a malicious client makes of a victim's envelope and payload.
-struct Forged {
-    name: &'static str,
-    envelope: [u8; ENVELOPE_BYTES],
-    payload: Vec<u8>,
+/// R, T and z of an envelope.
+#[derive(Clone, Copy)]
+struct Claim {
+    r: RistrettoPoint,
+    t: RistrettoPoint,
+    z: Scalar,
 }
 
-/// R and every C of a victim, changed in the group as homomorphic attacks do.
-fn transform(victim: &([u8; ENVELOPE_BYTES], Vec<u8>), name: &'static str) -> Forged {
+impl Claim {
+    fn read(envelope: &[u8; ENVELOPE_BYTES]) -> Self {
+        let z = Scalar::from_canonical_bytes(envelope[64..].try_into().unwrap()).unwrap();
+        Self { r: decode(&envelope[..32]), t: decode(&envelope[32..64]), z }
+    }
+
+    fn write(&self) -> [u8; ENVELOPE_BYTES] {
+        let parts = [self.r.compress().to_bytes(), self.t.compress().to_bytes(), self.z.to_bytes()];
+        parts.as_flattened().try_into().unwrap()
+    }
+
+    /// z·G = T + e·R.
+    fn holds(&self, e: &Scalar) -> bool {
+        base(&self.z) == self.t + self.r * e
+    }
+}
+
+fn decode(bytes: &[u8]) -> RistrettoPoint {
+    CompressedRistretto::from_slice(bytes).unwrap().decompress().unwrap()
+}
+
+/// The challenge e that a client answered, whatever it covers: z = nonce + e·r. A client draws s,
+/// then r and the nonce.
+fn answered_challenge(claim: &Claim, seed: u64) -> Scalar {
+    let mut rng = rng(seed);
+    (0..DEGREE).for_each(|_| {
+        centred_binomial(&mut rng);
+    });
+    let (r, nonce) = (random_scalar(&mut rng), random_scalar(&mut rng));
+    assert_eq!((base(&r), base(&nonce)), (claim.r, claim.t), "the order of drawing");
+    (claim.z - nonce) * r.invert()
+}
+
+/// A victim's payload, with every C changed in the group as homomorphic attacks do.
+fn transform(payload: &[u8], name: &str) -> Vec<u8> {
     let delta = random_scalar(&mut rng(11));
-    let keys = committee().keys.public();
-    let decode =
-        |bytes: &[u8]| CompressedRistretto::from_slice(bytes).unwrap().decompress().unwrap();
-    let change = |point: RistrettoPoint, base: RistrettoPoint, shift: u64| match name {
-        "re-randomised" => point + base * delta,
+    let change = |point: RistrettoPoint, key: &RistrettoPoint| match name {
+        "copied" => point,
+        "re-randomised" => point + key * delta,
         "negated" => -point,
         "scaled" => point + point,
-        "shifted" => point + RISTRETTO_BASEPOINT_POINT * Scalar::from(shift),
-        _ => point,
+        "shifted" => point + base(&Scalar::from(1u64 << 20)),
+        _ => unreachable!("{name}"),
     };
-    let mut envelope = victim.0;
-    let r = change(decode(&envelope[..32]), RISTRETTO_BASEPOINT_POINT, 0);
-    envelope[..32].copy_from_slice(r.compress().as_bytes());
-    let mut payload = victim.1.clone();
+    let mut changed = payload.to_vec();
     let packed = codec().packed_bytes();
-    for (chunk, key) in payload[packed..].chunks_exact_mut(32).zip(keys) {
-        let point = change(decode(chunk), *key, 1 << 20);
+    for (chunk, key) in changed[packed..].chunks_exact_mut(32).zip(committee().keys.public()) {
+        let point = change(decode(chunk), key);
         chunk.copy_from_slice(point.compress().as_bytes());
     }
-    Forged { name, envelope, payload }
+    changed
 }
 
 #[test]
 fn copying_and_transforming_a_victims_contribution_is_caught_at_admission() {
-    let victim = contribution(1, 1);
-    for name in ["copied", "re-randomised", "negated", "scaled", "shifted"] {
-        let forged = transform(&victim, name);
+    let victim = Claim::read(&contribution(1, 1).0);
+    let e = answered_challenge(&victim, 1);
+    let Claim { r, t, z } = victim;
+    let delta = random_scalar(&mut rng(11));
+    let shift = base(&delta);
+    // The proof moves along under the victim's challenge. A shift changes C alone, so it posts the
+    // copied envelope.
+    let moved = [
+        ("copied", victim),
+        ("re-randomised", Claim { r: r + shift, t, z: z + e * delta }),
+        ("negated", Claim { r: -r, t: -t, z: -z }),
+        ("scaled", Claim { r: r + r, t: t + t, z: z + z }),
+        ("proven anew", Claim { r, t: t + shift, z: z + delta }),
+    ];
+    let wrong = Error::Proof { what: "the proof of plaintext knowledge" };
+    for (name, forged) in moved {
+        assert!(forged.holds(&e), "{name}");
         // The attacker posts under its own nullifier, tag and key.
-        assert!(verify_envelope(&post(2), &forged.envelope).is_err(), "{}", forged.name);
+        let envelope = forged.write();
+        assert_eq!(verify_envelope(&post(2), &envelope), Err(wrong.clone()), "{name}");
+        // What was changed is refused under the victim's as well: e covers R and T.
+        let expected = if name == "copied" { Ok(r) } else { Err(wrong.clone()) };
+        assert_eq!(verify_envelope(&post(1), &envelope), expected, "{name}");
     }
 }
 
@@ -327,10 +375,9 @@ fn copying_and_transforming_a_victims_contribution_is_caught_at_admission() {
 fn a_victims_payload_under_an_own_envelope_opens_nothing() {
     let victim = contribution(1, 1);
     for name in ["copied", "re-randomised", "negated", "scaled", "shifted"] {
-        let forged = transform(&victim, name);
         let own = contribution(2, 2).0;
         verify_envelope(&post(2), &own).unwrap();
-        let total = add(&[victim.clone(), (own, forged.payload)]);
+        let total = add(&[victim.clone(), (own, transform(&victim.1, name))]);
         let result = open(&total, &[1, 2, 3]);
         assert!(matches!(result, Err(Error::Undecodable { .. })), "{name}: {result:?}");
     }
