@@ -1,5 +1,6 @@
 import secrets
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -42,4 +43,13 @@ def test_secrets_are_not_arguments(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(subprocess, "Popen", spy)
     secret_powers(terms(2 * MIN_PER_WORKER), 2)
-    assert [arguments[1:] for arguments in seen] == [["-m", "anofel.committee.paillier.parallel"]]
+    assert [arguments[1:] for arguments in seen] == [["-P", "-m", "anofel.committee.paillier.parallel"]]
+
+
+def test_workers_import_nothing_from_the_working_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "gmpy2.py").write_text("raise SystemExit('imported from the working directory')")
+    monkeypatch.chdir(tmp_path)
+    given = terms(2 * MIN_PER_WORKER)
+    assert secret_powers(given, 2) == [pow(*term) for term in given]

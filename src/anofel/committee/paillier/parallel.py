@@ -65,7 +65,9 @@ def _compute(terms: Iterable[Term]) -> list[int]:
 
 
 def _start(terms: Sequence[Term]) -> subprocess.Popen[bytes]:
-    child = subprocess.Popen([sys.executable, "-m", __name__], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    # -P: without it Python would import from the working directory first, whoever writes there
+    command = [sys.executable, "-P", "-m", __name__]
+    child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert child.stdin is not None  # it was asked for
     child.stdin.write(_encode(value for term in terms for value in term))
     child.stdin.close()
