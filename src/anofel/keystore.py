@@ -44,6 +44,7 @@ KEY_CHECK_BYTES: Final = 16
 CHECKSUM_BYTES: Final = 32
 MIN_PASSPHRASE_CHARACTERS: Final = 8
 MAX_FILE_BYTES: Final = 1 << 28
+"""Neither written nor read beyond this."""
 
 SCRYPT_LOG2_N: Final = 17
 """2^17 blocks of 8 · 128 bytes: 128 MiB and about half a second per guess."""
@@ -264,7 +265,10 @@ class Keystore(MutableMapping[str, SecretBytes]):
         return store
 
     def save(self) -> None:
-        """Write the store: a new owner-only file replaces the old one in one step."""
+        """Write the store: a new owner-only file replaces the old one in one step.
+
+        Raises ``KeystoreError`` if it would be too large to be opened again; the file stays as it was.
+        """
         key = self._key_material.reveal()
         nonce = secrets.token_bytes(NONCE_BYTES)
         header = _HEADER.pack(
@@ -273,6 +277,10 @@ class Keystore(MutableMapping[str, SecretBytes]):
         content = {name: base64.b64encode(s.reveal()).decode() for name, s in sorted(self._entries.items())}
         plain = json.dumps({"role": self.role, "secrets": content}, sort_keys=True).encode()
         data = header + ChaCha20Poly1305(key[:32]).encrypt(nonce, plain, header)
+        if len(data) + CHECKSUM_BYTES > MAX_FILE_BYTES:
+            raise KeystoreError(
+                f"{self.path} would be larger than {MAX_FILE_BYTES >> 20} MiB; it stays as it was"
+            )
         _write_atomically(self.path, data + hashlib.sha256(data).digest())
 
     def __getitem__(self, name: str) -> SecretBytes:

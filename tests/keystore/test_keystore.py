@@ -69,6 +69,21 @@ def test_every_changed_byte_is_corruption_never_a_wrong_key(store: ks.Keystore, 
             ks.Keystore.open(store.path, key_file, role="client")
 
 
+def test_what_could_not_be_opened_again_is_not_written(
+    store: ks.Keystore, key_file: ks.KeyFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = store.path.read_bytes()
+    monkeypatch.setattr(ks, "MAX_FILE_BYTES", len(before) + 100)
+    store["a little"] = bytes(10)
+    store.save()
+    kept = store.path.read_bytes()
+    store["too much"] = bytes(1000)
+    with pytest.raises(ks.KeystoreError, match="would be larger"):
+        store.save()
+    assert store.path.read_bytes() == kept
+    assert ks.Keystore.open(store.path, key_file, role="client")["msk"].reveal() == SECRET
+
+
 @pytest.mark.parametrize("keep", [0, 7, 60, 120])
 def test_a_cut_file_is_corrupt(store: ks.Keystore, key_file: ks.KeyFile, keep: int) -> None:
     store.path.write_bytes(store.path.read_bytes()[:keep])
