@@ -331,12 +331,12 @@ class Opened:
 
     def count_share(self, member: int) -> bytes:
         """Make a member's share of the count (step 8)."""
-        key = self._committee.key.count_key
+        key = self._committee.key
         return count.partial_decrypt(key, self._committee.shares[member].count_share, self.tally, self.agreed)
 
     def open_count(self) -> count.DecryptedCount:
         """Open the count from t shares."""
-        key, members = self._committee.key.count_key, list(self._committee.shares)
+        key, members = self._committee.key, list(self._committee.shares)
         verified = [
             count.verify_share(key, self.tally, self.agreed, member, self.count_share(member))
             for member in members[: key.shape.threshold]

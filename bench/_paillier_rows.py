@@ -36,6 +36,7 @@ from anofel.committee.paillier.packing import Packing
 from anofel.committee.paillier.randomness import SystemRandomness
 from anofel.committee.paillier.scheme import InsecureToyPaillierScheme, PaillierScheme
 from anofel.committee.permit import SumPermit, counted
+from anofel.committee.ristretto.key_generation import NUM_ROUNDS as COUNT_ROUNDS
 from anofel.committee.ristretto.key_generation import RistrettoKeyGeneration
 
 SIZES = (34, 61_706, 273_258, 832_456)
@@ -95,7 +96,7 @@ def dealt(bits: int, n: int = 3, t: int = 2) -> tuple[PaillierKey, list[SecretPa
     generation = RistrettoKeyGeneration(1, "bench")
     run = _run(n, t)
     results = [generation.begin(run, member) for member in run.shape.members]
-    for _ in range(generation.num_rounds):
+    for _ in range(COUNT_ROUNDS):
         messages = [result.message for result in results]
         results = [generation.advance(result.state, messages) for result in results]
     public = count_key.from_keys(run.shape, results[0].keys, 0)

@@ -158,9 +158,9 @@ def test_an_iteration_gives_the_sum_of_the_integers_and_the_next_model(
     members = {member: committee.shares[member] for member in (1, 3)}
     checked_bits = []
     for member, share in members.items():
-        made = count.partial_decrypt(key.count_key, share.count_share, encrypted_count, agreed)
-        checked_bits.append(count.verify_share(key.count_key, encrypted_count, agreed, member, made))
-    counted = count.combine(key.count_key, encrypted_count, agreed, checked_bits)
+        made = count.partial_decrypt(key, share.count_share, encrypted_count, agreed)
+        checked_bits.append(count.verify_share(key, encrypted_count, agreed, member, made))
+    counted = count.combine(key, encrypted_count, agreed, checked_bits)
     assert counted.value == REAL
     permit = counted.permit_sum()
     checked = []

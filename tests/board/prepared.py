@@ -14,7 +14,7 @@ import pytest
 from anofel.board import snapshot
 from anofel.board.chain import Chain
 from anofel.board.rule import Rejected
-from anofel.board.rules.committees import num_rounds
+from anofel.board.rules.committees import min_rounds
 from anofel.board.rules.common import addressee_of, iteration_context, scheme_name
 from anofel.board.state import Phase, Progress, State
 from anofel.board.verification import Verifier
@@ -209,7 +209,7 @@ def a_round(world: World, run: Run, number: int, sender: int) -> DkgRound:
 
 
 def whole_run(world: World, members: Sequence[Member], run: Run) -> None:
-    for number in range(num_rounds(run)):
+    for number in range(min_rounds(run)):
         rounds(world, members, run, number, range(1, len(members) + 1))
 
 

@@ -70,7 +70,9 @@ def test_every_description_of_a_run_is_the_same(stages: Stages) -> None:
     alone(world, "wrong-run-id", signed(world, role, other), signed(world, role, good))
 
 
-@pytest.mark.parametrize("fault", ["scheme", "same member", "low threshold", "high threshold", "one member"])
+@pytest.mark.parametrize(
+    "fault", ["scheme", "same member", "low threshold", "high threshold", "one member", "two for paillier"]
+)
 def test_a_run_has_a_valid_shape(stages: Stages, fault: str) -> None:
     world, members, run = begin(stages)
     changes: dict[str, dict[str, object]] = {
@@ -79,6 +81,7 @@ def test_a_run_has_a_valid_shape(stages: Stages, fault: str) -> None:
         "low threshold": {"threshold": 1},
         "high threshold": {"threshold": 4},
         "one member": {"members": run.members[:1], "threshold": 1},
+        "two for paillier": {"members": run.members[:2], "scheme": schemes.NAMES.index("paillier")},
     }
     bad, role = replace(run, **changes[fault]), members[0].role
     good = signed(world, role, a_round(world, run, 0, 1))
@@ -164,8 +167,27 @@ def test_rounds_come_in_order(stages: Stages) -> None:
 def test_there_is_no_round_after_the_last(stages: Stages) -> None:
     world, members, run = begin(stages)
     whole_run(world, members, run)
-    with refused(world, "round-out-of-order"):
-        rounds(world, members, run, committees.num_rounds(run), (1,))
+    with refused(world, "too-many-rounds"):
+        rounds(world, members, run, committees.max_rounds(run), (1,))
+
+
+def test_a_scheme_may_try_again(stages: Stages) -> None:
+    """Paillier's first batch of candidates often holds no modulus; a key counts from the shortest run on."""
+    world, members, _ = begin(stages)
+    run = world.make_run(members, 2, schemes.NAMES.index("paillier"))
+    least, most = committees.min_rounds(run), committees.max_rounds(run)
+    assert least + 7 < most
+    whole_run(world, members, run)
+    found = world.board.state.runs[run.run_id(world.board.genesis_hash)]
+    rounds(world, members, run, least, (1, 2))
+    assert committees.complete_rounds(found) == least
+    rounds(world, members, run, least, (3,))
+    assert committees.complete_rounds(found) == least + 1
+    for number in range(least + 1, most - 1):
+        found.posted[number] = dict.fromkeys((1, 2, 3), bytes(32))
+    rounds(world, members, run, most - 1, (1, 2, 3))
+    with refused(world, "too-many-rounds"):
+        rounds(world, members, run, most, (1,))
 
 
 def test_a_member_posts_once_in_a_round(stages: Stages) -> None:
@@ -203,7 +225,7 @@ def test_a_handover_begins_with_the_current_shares(stages: Stages) -> None:
 def test_a_key_is_posted_after_the_last_round(stages: Stages) -> None:
     world, members, run = begin(stages)
     key = schemes.by_name("lattice").read_key(stages.recording.committees[0].key)
-    last = committees.num_rounds(run) - 1
+    last = committees.min_rounds(run) - 1
     for number in range(last):
         rounds(world, members, run, number, (1, 2, 3))
     rounds(world, members, run, last, (1, 2))

@@ -1,7 +1,7 @@
 """The count: ballots against an independent verifier, the tally, and every refusal."""
 
 import secrets
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import cast
 
 import pytest
@@ -50,13 +50,21 @@ def opening(dataset_type: int) -> TypeOpening:
     return TypeOpening(dataset_type=dataset_type, blinding=BLINDING.to_bytes(32, "little"))
 
 
+@dataclass(frozen=True)
+class KeyOfTest:
+    """As much of a committee's key as counts need."""
+
+    count_key: CountKey
+    key_id: bytes = name("key")
+
+
 class CountCommittee:
     """A committee that only counts, as one of another scheme would be."""
 
     def __init__(self, num_members: int, threshold: int) -> None:
         run = a_run(num_members, threshold)
         ends, _ = generate(RistrettoKeyGeneration(1, "count"), run)
-        self.key: CountKey = count_key.from_keys(run.shape, ends[0].keys, 0)
+        self.key = KeyOfTest(count_key.from_keys(run.shape, ends[0].keys, 0))
         self.shares: dict[int, SecretCountShare] = {
             end.secrets.member: count_key.from_secrets(end.secrets, 0) for end in ends
         }
@@ -72,7 +80,7 @@ def bundle(lattice: Committee, small: CountCommittee) -> list[BundleCommittee]:
     """A lattice committee of three and one of another kind of five: sizes and schemes mix."""
     return [
         BundleCommittee(key_id=lattice.key.key_id, count_key=lattice.key.count_key, accepted_types=(3, 7)),
-        BundleCommittee(key_id=name("other key"), count_key=small.key, accepted_types=None),
+        BundleCommittee(key_id=name("other key"), count_key=small.key.count_key, accepted_types=None),
     ]
 
 
@@ -156,15 +164,30 @@ def test_a_ballot_is_bound_to_its_bundle(bundle: list[BundleCommittee], small: C
     for changed in (
         [replace(bundle[0], key_id=name("x")), bundle[1]],
         [bundle[0], replace(bundle[1], key_id=name("x"))],
-        [replace(bundle[0], count_key=small.key), bundle[1]],
+        [replace(bundle[0], count_key=small.key.count_key), bundle[1]],
         [replace(bundle[0], accepted_types=(3, 8)), bundle[1]],
+    ):
+        with pytest.raises(BallotRefused, match="The proof of the encrypted bits does not hold"):
+            statement(changed).verify(ballot)
+    # A type or a committee more or less is another length.
+    for changed in (
         [replace(bundle[0], accepted_types=(3, 7, 8)), bundle[1]],
-        [bundle[1], bundle[0]],
         bundle[:1],
         [*bundle, bundle[1]],
     ):
-        with pytest.raises(BallotRefused):
-            statement(changed).verify(ballot)
+        other = statement(changed)
+        reason = f"The ballot has {len(ballot)} bytes instead of {other.ballot_bytes}"
+        with pytest.raises(BallotRefused, match=reason):
+            other.verify(ballot)
+
+
+def test_a_ballot_is_bound_to_the_order_of_its_bundle(bundle: list[BundleCommittee]) -> None:
+    # Same count key and types, so every equation holds in either order; only the names change places.
+    twins = [bundle[1], replace(bundle[1], key_id=name("twin"))]
+    ballot = statement(twins).cast(0, opening(3))
+    statement(twins).verify(ballot)
+    with pytest.raises(BallotRefused, match="The proof of the encrypted bits does not hold"):
+        statement(twins[::-1]).verify(ballot)
 
 
 def test_a_copied_or_changed_bit_is_refused(bundle: list[BundleCommittee]) -> None:
@@ -293,7 +316,7 @@ def test_a_verified_share_opens_only_the_count_it_was_verified_for(
     shares = list(verified_by(small, tally, agreed).values())
     other = CountCommittee(5, 3)
     doubled = count.add({name("one"): tally.ciphertext, name("two"): tally.ciphertext})
-    cases: list[tuple[str, CountKey, count.EncryptedCount, AgreedSet, list[VerifiedCountShare]]] = [
+    cases: list[tuple[str, KeyOfTest, count.EncryptedCount, AgreedSet, list[VerifiedCountShare]]] = [
         ("another agreed set", small.key, tally, agreed_for(tally, close_hash=name("x")), shares),
         ("other than the current shares", other.key, tally, agreed, shares),
         ("another count", small.key, replace(tally, ciphertext=doubled.ciphertext), agreed, shares),
@@ -304,8 +327,8 @@ def test_a_verified_share_opens_only_the_count_it_was_verified_for(
             count.combine(key, total, where, given)
         assert caught.value.culprits == (1,)
     with pytest.raises(ShareRefused, match="verify_share only"):
-        VerifiedCountShare(1, small.key.shares_id, agreed, shares[0].content, proof_of_origin=None)
-    of_a_sum = cast(VerifiedCountShare, of_sum(1, small.key.shares_id, agreed, shares[0].content))
+        VerifiedCountShare(1, small.key.count_key.shares_id, agreed, shares[0].content, proof_of_origin=None)
+    of_a_sum = cast(VerifiedCountShare, of_sum(1, small.key.count_key.shares_id, agreed, shares[0].content))
     with pytest.raises(ShareRefused, match="verify_share only"):
         count.combine(small.key, tally, agreed, [of_a_sum, *shares[1:]])
     with pytest.raises(NotAgreed):
@@ -340,7 +363,6 @@ def test_a_bad_share_of_the_count_names_its_author(
         {"iteration": replace(ITERATION, iteration=1)},
         {"iteration": replace(ITERATION, scope=name("x"))},
         {"iteration": replace(ITERATION, position=0)},
-        {"key_id": name("x")},
         {"close_hash": name("x")},
         {"sum_digest": name("x")},
         {"min_clients": 3},

@@ -12,7 +12,6 @@ from anofel.committee.context import PostContext, TaskLimits
 from anofel.committee.count import BallotStatement, BundleCommittee, TypeOpening
 from anofel.committee.errors import EnvelopeRefused, KeyRefused, TooFewClients
 from anofel.committee.interface import EncryptedSum, Int64Vector, Scheme
-from anofel.committee.paillier.scheme import InsecureToyPaillierScheme
 from tests.committee.world import (
     ITERATION,
     Committee,
@@ -24,14 +23,7 @@ from tests.committee.world import (
     open_sum,
 )
 
-TOY_BITS = 512
 TYPE = 7
-
-
-@pytest.fixture(scope="module")
-def paillier() -> Committee:
-    """A committee of another scheme and size, its toy key made without a dealer."""
-    return Committee.generate(InsecureToyPaillierScheme(TOY_BITS), 4, 3)
 
 
 def at(position: int, post: PostContext) -> PostContext:

@@ -132,7 +132,7 @@ def assume_counted(committee: Committee, total: EncryptedSum) -> DecryptedCount:
 
 def open_count(committee: Committee, bits: dict[bytes, bytes], agreed: AgreedSet) -> DecryptedCount:
     encrypted = count.add(bits)
-    key = committee.key.count_key
+    key = committee.key
     shares = [
         count.verify_share(
             key, encrypted, agreed, member, count.partial_decrypt(key, share.count_share, encrypted, agreed)

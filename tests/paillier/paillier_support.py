@@ -20,6 +20,7 @@ from anofel.committee.paillier.dealer import insecure_deal
 from anofel.committee.paillier.key import PaillierKey, SecretPaillierShare
 from anofel.committee.paillier.scheme import InsecureToyPaillierScheme
 from anofel.committee.permit import SumPermit, counted
+from anofel.committee.ristretto.key_generation import NUM_ROUNDS as COUNT_ROUNDS
 from anofel.committee.ristretto.key_generation import RistrettoKeyGeneration, RistrettoKeys
 from anofel.errors import AnofelError
 
@@ -53,7 +54,7 @@ def post(number: int, iteration: IterationContext = ITERATION) -> PostContext:
 def count_keys(n: int, t: int) -> Sequence[RistrettoKeys]:
     generation, run = RistrettoKeyGeneration(1, "test"), new_run(n, t)
     results = [generation.begin(run, member) for member in run.shape.members]
-    for _ in range(generation.num_rounds - 1):
+    for _ in range(COUNT_ROUNDS - 1):
         messages = [result.message for result in results]
         results = [generation.advance(result.state, messages) for result in results]
     messages = [result.message for result in results]

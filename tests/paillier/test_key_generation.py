@@ -183,7 +183,12 @@ def test_the_time_is_estimated_first_and_progress_is_reported() -> None:
     assert state.setting.seconds > 0
     results, _ = run_generation(generation, new_run(3, 2))
     assert results
-    assert {"sieve", "candidates", "tests", "final tests"} <= {event.phase for event in events}
+    assert {
+        "samples of the sieve",
+        "candidates",
+        "tests of candidates",
+        "final tests of one candidate",
+    } <= {event.phase for event in events}
     assert all(0 <= event.done <= event.total for event in events)
 
 

@@ -1,12 +1,13 @@
 """The scheme behind the interface: conformance, and objects of another scheme."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
 from paillier_support import ITERATION, SCHEME, Committee, post
 
 from anofel.committee import schemes
+from anofel.committee.context import TaskLimits
 from anofel.committee.errors import (
     DoesNotFit,
     InvalidCommittee,
@@ -31,6 +32,9 @@ class Foreign:
     set_digest: bytes = b""
     digest: bytes = b""
     num_posts: int = 0
+    limits: TaskLimits = field(
+        default_factory=lambda: TaskLimits(length=1, bound=1, max_posts=2, min_clients=2)
+    )
     shape: object = None
 
 

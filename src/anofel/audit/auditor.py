@@ -8,7 +8,7 @@ from anofel.board.blobs.retention import kept_for_ever
 from anofel.board.chain import Chain, InvalidBlock
 from anofel.board.genesis import TEST_MATERIAL, flaws_of
 from anofel.board.rule import Rejected
-from anofel.board.rules.committees import num_rounds
+from anofel.board.rules.committees import complete_rounds
 from anofel.board.rules.common import addressee_of, scheme_name
 from anofel.board.rules.sums import Reason
 from anofel.board.rules.tasks import OWNER_RULE
@@ -211,7 +211,7 @@ class Auditor:
                 RoundMessage(run_id=run.run_id, round=number, sender=sender, body=self._read(height, sha256))
                 for sender, sha256 in sorted(run.posted[number].items())
             ]
-            for number in range(num_rounds(run.run))
+            for number in range(complete_rounds(run))
         ]
         try:
             if run.run.handover is None:

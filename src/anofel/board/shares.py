@@ -89,7 +89,7 @@ class ShareDesk:
         if name not in self._count_shares:
             _, key = self.key_of(claim.addressee.committee)
             tally = self._tally(claim.agreed, claim.bits)
-            share = count.verify_share(key.count_key, tally, claim.agreed, claim.member, claim.share)
+            share = count.verify_share(key, tally, claim.agreed, claim.member, claim.share)
             self._count_shares[name] = share
         return self._count_shares[name]
 
@@ -191,7 +191,7 @@ class ShareDesk:
                 )
                 for member, share in shares
             ]
-            made = count.combine(key.count_key, self._tally(agreed, bits), agreed, verified)
+            made = count.combine(key, self._tally(agreed, bits), agreed, verified)
             self._counts[name] = made
         return self._counts[name]
 

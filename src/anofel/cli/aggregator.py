@@ -179,7 +179,7 @@ def _exchange_files(
         source = genesis or found.path / BOARD / GENESIS
         if genesis is None and not source.exists():
             raise typer.BadParameter("The board was never asked; give its file.", param_hint="--genesis")
-        ceremony = FileCeremony(found, read_genesis(source), run_, folder)
+        ceremony = FileCeremony(found, read_genesis(source), run_, folder, note)
         standing = ceremony.step()
     if standing.key_id is None:
         missing = ", ".join(

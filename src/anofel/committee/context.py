@@ -51,6 +51,14 @@ class CommitteeShape:
         return range(1, self.num_members + 1)
 
 
+def check_range(bound: int, max_posts: int) -> None:
+    """Refuse what no scheme adds. Raises ``DoesNotFit``."""
+    if not 1 <= bound < 1 << 62:
+        raise DoesNotFit(f"The bound of a value is from 1 to 2^62 - 1, not {bound}.")
+    if not 1 <= max_posts <= MAX_POSTS:
+        raise DoesNotFit(f"A committee adds 1 to {MAX_POSTS} posts, not {max_posts}.")
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TaskLimits:
     """What a task promises about its vectors; the same for every post.
@@ -68,10 +76,7 @@ class TaskLimits:
     def __post_init__(self) -> None:
         if not 1 <= self.length <= MAX_LENGTH:
             raise DoesNotFit(f"A vector has 1 to {MAX_LENGTH} values, not {self.length}.")
-        if not 1 <= self.bound < 1 << 62:
-            raise DoesNotFit(f"The bound of a value is from 1 to 2^62 - 1, not {self.bound}.")
-        if not 1 <= self.max_posts <= MAX_POSTS:
-            raise DoesNotFit(f"A committee adds 1 to {MAX_POSTS} posts, not {self.max_posts}.")
+        check_range(self.bound, self.max_posts)
         if not 2 <= self.min_clients <= self.max_posts:
             raise DoesNotFit(
                 f"min_clients is from 2 to max_posts ({self.max_posts}), not {self.min_clients} (D-08)."

@@ -8,12 +8,14 @@ committed to; and Σ b ∈ {0, 1}. Committees add the bits of a set and open the
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from anofel._core import count as core
 from anofel.committee import verified
 from anofel.committee.context import MAX_POSTS, AgreedSet, PostContext, digest_of_set
 from anofel.committee.count_key import CountKey, SecretCountShare
 from anofel.committee.errors import BallotRefused, NotAgreed, ShareRefused
+from anofel.committee.kept import Kept
 from anofel.committee.permit import DecryptedCount, counted
 from anofel.committee.refusal import refuse_batch, refusing
 from anofel.committee.verified import VerifiedCountShare
@@ -34,7 +36,7 @@ class BundleCommittee:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class TypeOpening:
+class TypeOpening(Kept):
     """What opens the dataset type commitment of the submission proof (kept)."""
 
     dataset_type: int = field(repr=False)
@@ -94,6 +96,20 @@ def verify_ballots(items: Sequence[tuple[BallotStatement, bytes]]) -> None:
     refuse_batch(BallotRefused, len(items), refused)
 
 
+class CountedKey(Protocol):
+    """What the count needs of a committee's key."""
+
+    @property
+    def key_id(self) -> bytes:
+        """The key's name."""
+        ...
+
+    @property
+    def count_key(self) -> CountKey:
+        """The part that opens counts."""
+        ...
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EncryptedCount:
     """The sum of a set's encrypted bits."""
@@ -113,59 +129,62 @@ def add(bits: Mapping[bytes, bytes]) -> EncryptedCount:
 
 
 def partial_decrypt(
-    key: CountKey, share: SecretCountShare, total: EncryptedCount, agreed: AgreedSet
+    key: CountedKey, share: SecretCountShare, total: EncryptedCount, agreed: AgreedSet
 ) -> bytes:
     """Make a member's share of the count with its proof (step 8). Raises ``NotAgreed``."""
-    _check_agreed(total, agreed)
+    _check_agreed(key, total, agreed)
     with refusing(ShareRefused):
         proof = core.count_share(total.ciphertext, share.member, share.scalar, agreed.digest)
-    made = key.shares_id + proof
+    made = key.count_key.shares_id + proof
     verify_share(key, total, agreed, share.member, made)
     return made
 
 
 def verify_share(
-    key: CountKey, total: EncryptedCount, agreed: AgreedSet, member: int, share: bytes
+    key: CountedKey, total: EncryptedCount, agreed: AgreedSet, member: int, share: bytes
 ) -> VerifiedCountShare:
     """Check a member's share of the count, once. Raises ``ShareRefused`` with the member as culprit.
 
-    1. The set is the agreed one.
+    1. Key and set are the agreed ones.
     2. The member exists.
     3. The share was made with the current shares of the key.
     4. Its length and encoding are right.
     5. The equality proof holds for this member, set and count.
     """
-    _check_agreed(total, agreed)
-    if member not in key.shape.members:
+    _check_agreed(key, total, agreed)
+    ours = key.count_key
+    if member not in ours.shape.members:
         raise ShareRefused(f"There is no member {member} in this committee.", (member,))
-    if share[:SHARES_ID_LENGTH] != key.shares_id:
+    if share[:SHARES_ID_LENGTH] != ours.shares_id:
         raise ShareRefused(f"Member {member} used other than the current shares of the key.", (member,))
     with refusing(ShareRefused):
         content = core.verify_count_share(
             total.ciphertext,
             member,
-            key.verification_shares[member - 1],
+            ours.verification_shares[member - 1],
             agreed.digest,
             share[SHARES_ID_LENGTH:],
         )
-    return verified.of_count(member, key.shares_id, agreed, content)
+    return verified.of_count(member, ours.shares_id, agreed, content)
 
 
 def combine(
-    key: CountKey, total: EncryptedCount, agreed: AgreedSet, shares: Sequence[VerifiedCountShare]
+    key: CountedKey, total: EncryptedCount, agreed: AgreedSet, shares: Sequence[VerifiedCountShare]
 ) -> DecryptedCount:
     """Open the count from t verified shares; those of the lowest members are used.
 
     Raises ``ShareRefused`` for a share that was verified for another key, count or agreed set or
     is given twice, ``TooFewShares``, ``NotAgreed``.
     """
-    _check_agreed(total, agreed)
-    chosen = verified.choose(shares, VerifiedCountShare, core.VerifiedCountShare, key, agreed)
+    _check_agreed(key, total, agreed)
+    chosen = verified.choose(shares, VerifiedCountShare, core.VerifiedCountShare, key.count_key, agreed)
     with refusing(ShareRefused):
         value = core.combine_count(total.ciphertext, list(chosen.values()), total.num_posts)
     return counted(agreed, value)
 
 
-def _check_agreed(total: EncryptedCount, agreed: AgreedSet) -> None:
+def _check_agreed(key: CountedKey, total: EncryptedCount, agreed: AgreedSet) -> None:
+    if key.key_id != agreed.key_id:
+        raise NotAgreed("The committee key is not the one of the agreed set.")
     if total.set_digest != agreed.set_digest or total.num_posts != agreed.num_posts:
         raise NotAgreed("The encrypted count is not that of the agreed set of posts.")

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from anofel._core import committee as core
 from anofel.committee.context import CommitteeShape
+from anofel.committee.kept import Kept
 
 POINT_LENGTH = 32
 SCALAR_LENGTH = 32
@@ -32,7 +33,7 @@ class CountKey:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class SecretCountShare:
+class SecretCountShare(Kept):
     """One member's y_i (kept)."""
 
     member: int

@@ -22,6 +22,7 @@ from anofel.committee.interface import (
     SecretKeyShare,
     SecretResharingState,
 )
+from anofel.committee.kept import Kept
 from anofel.committee.ristretto.run import Bodies, collect
 from anofel.committee.ristretto.verdict import Check, Confirmation, settle
 from anofel.committee.sealing import CannotOpen, DealerKeys, check_dealer_keys, dealer_key
@@ -36,7 +37,7 @@ Dealt = tuple[Bodies, Bodies]
 
 
 @dataclass(frozen=True, kw_only=True)
-class HandoverState(Generic[Share]):
+class HandoverState(Kept, Generic[Share]):
     """What a party keeps between two rounds (kept)."""
 
     run: ResharingRun

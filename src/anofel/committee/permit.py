@@ -74,6 +74,7 @@ class SumPermit:
         set_digest: bytes,
         sum_digest: bytes,
         num_posts: int,
+        min_clients: int,
     ) -> AgreedSet:
         """Return the agreed set if it is exactly this one. Raises ``NotAgreed``."""
         agreed = self.agreed
@@ -83,6 +84,7 @@ class SumPermit:
             ("set of posts", agreed.set_digest == set_digest),
             ("sum", agreed.sum_digest == sum_digest),
             ("number of posts", agreed.num_posts == num_posts),
+            ("task's smallest number of clients", agreed.min_clients == min_clients),
         )
         for name, equal in checks:
             if not equal:

@@ -17,6 +17,8 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 from cryptography.hazmat.primitives.hpke import AEAD, KDF, KEM, Suite
 
+from anofel.committee.kept import Kept
+
 KEY_LENGTH = 32
 OVERHEAD = 32 + 16
 """Encapsulated key and authentication tag."""
@@ -28,7 +30,7 @@ class CannotOpen(Exception):
     """A sealed part does not open with the receiver's key."""
 
 
-class SealingKey:
+class SealingKey(Kept):
     """A receiver's one-time private key (kept, or opened to complain)."""
 
     def __init__(self, key: X25519PrivateKey) -> None:
@@ -82,7 +84,7 @@ def check_public(public: bytes) -> None:
         raise CannotOpen from None
 
 
-class DealerKeys:
+class DealerKeys(Kept):
     """A receiver's one-time private keys in a resharing, one per dealer (kept)."""
 
     def __init__(self, dealers: Sequence[int], keys: Sequence[SealingKey]) -> None:

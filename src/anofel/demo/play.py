@@ -22,8 +22,9 @@ TICK_SECONDS: Final = 0.25
 LOOK_SECONDS: Final = INTERVAL_MS / 1000
 """How often the board is looked at and shown."""
 WAIT_SECONDS: Final = 180.0
-"""The longest that one step may take; key generation of ``paillier`` has its own."""
-KEY_SECONDS: Final = {"lattice": 180.0, "paillier": 3600.0}
+"""The longest that one step may take."""
+KEY_SECONDS: Final = 3600.0
+"""The longest that the committees may take for their keys: a scheme may need many tries."""
 KILLED_BLOCKS: Final = 3
 """How long the killed client stays dead."""
 LATE_ITERATION: Final = 2
@@ -117,8 +118,9 @@ class Demo:
         for study in self.studies:
             self.central[study.name] = central_quality(study, self.tasks[study.name])
         self._screen.step("Clients register anonymously; the committees finish their keys")
-        seconds = KEY_SECONDS.get(self.options.scheme, WAIT_SECONDS)
-        made = {name: self._finish(group, "the committees' keys", seconds) for name, group in keys.items()}
+        made = {
+            name: self._finish(group, "the committees' keys", KEY_SECONDS) for name, group in keys.items()
+        }
         self._screen.step("Owners announce; clients look at the tasks and load what they need")
         self._announce({name: documents[0]["committee"] for name, documents in made.items()})
 

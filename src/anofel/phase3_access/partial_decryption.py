@@ -17,7 +17,7 @@ def share_of_count(
         raise InvalidInput("The bundle has no iteration yet.")
     agreed = agreed_set(state, bundle, task)
     tally = count.add(dict(counted_bits(bundle.current, task.position)))
-    content = count.partial_decrypt(key.count_key, share.count_share, tally, agreed)
+    content = count.partial_decrypt(key, share.count_share, tally, agreed)
     return CountShare(
         task=task.task_id,
         iteration=bundle.current.number,

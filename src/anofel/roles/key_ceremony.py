@@ -8,6 +8,7 @@ import hashlib
 from collections.abc import Sequence
 
 from anofel.board.light_client import LightClient
+from anofel.board.rules.committees import complete_rounds
 from anofel.board.state import KeyRun, KeyVote
 from anofel.committee import schemes
 from anofel.committee.interface import KeyGeneration, RoundMessage
@@ -16,7 +17,7 @@ from anofel.messages import Run
 from anofel.phase1_setup.committee_keys import generation_run
 from anofel.roles.directory import RoleDirectory
 from anofel.roles.key_files import Exchange
-from anofel.roles.key_run import Result, RunMember
+from anofel.roles.key_run import Result, RunMember, telling
 from anofel.roles.key_secrets import forget_stale
 from anofel.roles.role import Say
 
@@ -51,7 +52,8 @@ class KeyCeremony(RunMember):
         if self.member is None:
             raise InvalidInput("You are not among the members of this run.")
         self._number = self.member
-        self._generation: KeyGeneration = schemes.by_name(schemes.NAMES[run.scheme]).key_generation()
+        scheme = schemes.by_name(schemes.NAMES[run.scheme])
+        self._generation: KeyGeneration = scheme.key_generation(telling(say))
         self._exchange = Exchange(directory.path, board.genesis, run)
 
     def begin(self) -> Result:
@@ -62,6 +64,11 @@ class KeyCeremony(RunMember):
     def rounds(self) -> KeyGeneration:
         """The rounds of the scheme."""
         return self._generation
+
+    def judge(self, run: KeyRun) -> None:
+        """Look through all rounds for whoever made the run fail. Raises ``KeyGenerationFailed``."""
+        rounds = [self.messages(run, number) for number in range(complete_rounds(run))]
+        self._generation.observe(generation_run(self.described, self.board.genesis.hash), rounds)
 
     def earlier_message(self, number: int) -> RoundMessage | None:
         """Return our message of a round that went by files."""

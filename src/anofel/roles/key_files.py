@@ -28,8 +28,8 @@ from anofel.files import FileExists, read_small_file, write_new_file
 from anofel.messages import Blob, ChainAuthor, DkgRound, Genesis, Posting, Run, make_posting
 from anofel.phase1_setup.committee_keys import generation_run, post_round
 from anofel.roles.directory import RoleDirectory
-from anofel.roles.key_run import KeptRun, Rounds
-from anofel.roles.role import ROLE_KEY
+from anofel.roles.key_run import KeptRun, Rounds, telling
+from anofel.roles.role import ROLE_KEY, Say
 
 EXCHANGE: Final = "exchange"
 """Where a role keeps the round files that it sent and took."""
@@ -167,7 +167,14 @@ class Exchange:
 class FileCeremony:
     """One member in one run of key generation, by files in a folder; no board is needed."""
 
-    def __init__(self, directory: RoleDirectory, genesis: Genesis, run: Run, folder: Path) -> None:
+    def __init__(
+        self,
+        directory: RoleDirectory,
+        genesis: Genesis,
+        run: Run,
+        folder: Path,
+        say: Say = lambda _text: None,
+    ) -> None:
         if genesis.hash != directory.config.genesis_hash:
             raise InvalidInput("The genesis file is not that of this role's board.")
         self._role = RoleKey.from_secret_bytes(directory.secrets[ROLE_KEY].reveal())
@@ -176,7 +183,7 @@ class FileCeremony:
         self.member = run.members.index(self._role.subject) + 1
         self._genesis, self._run, self._folder = genesis, run, folder
         self._run_id = run.run_id(genesis.hash)
-        generation = schemes.by_name(schemes.NAMES[run.scheme]).key_generation()
+        generation = schemes.by_name(schemes.NAMES[run.scheme]).key_generation(telling(say))
         self._rounds: Rounds = generation
         self._exchange = Exchange(directory.path, genesis, run)
         self._kept = KeptRun(

@@ -10,11 +10,15 @@ from functools import cached_property
 from typing import Any, Protocol
 
 from anofel.board.light_client import LightClient
-from anofel.board.rules.committees import num_rounds, speakers
+from anofel.board.rules.committees import max_rounds, min_rounds, speakers
 from anofel.board.state import KeyRun, KeyVote
 from anofel.certificates import Purpose
+from anofel.committee.errors import KeyGenerationFailed
 from anofel.committee.interface import (
+    ESTIMATE,
     GeneratedKey,
+    KeyProgress,
+    Report,
     ResharedKey,
     ResharingResult,
     RoundMessage,
@@ -53,6 +57,21 @@ class Rounds(Protocol):
     def resume(self, data: bytes) -> RoundState:
         """Read a stored state."""
         ...
+
+
+def telling(say: Say) -> Report:
+    """Say how long a member's computation will take, and how far it is."""
+
+    def report(progress: KeyProgress) -> None:
+        if progress.phase == ESTIMATE:
+            say(
+                f"Making the key takes about {progress.seconds:.0f} seconds of computation on this machine; "
+                "one run in twenty takes three times as long."
+            )
+        elif progress.done == progress.total:
+            say(f"Done in this round: {progress.total} {progress.phase}.")
+
+    return report
 
 
 class KeptRun:
@@ -177,17 +196,28 @@ class RunMember(CertifiedRole):
         _demand(self.send(f"key-round/{self.run_id.hex()}/{message.round}", make))
 
     def _advance(self, run: KeyRun, current: RoundState) -> str:
-        result = self.rounds.advance(current, self._messages(run, current.round))
+        try:
+            result = self.rounds.advance(current, self.messages(run, current.round))
+        except KeyGenerationFailed as error:
+            if not error.culprits:  # a long run keeps no messages; the board does
+                self.judge(run)
+            raise
         if isinstance(result, GeneratedKey | ResharedKey):
             return self._post_key(run, result)
-        self.say(f"Round {current.round} of {num_rounds(run.run)} is complete.")
+        least, most = min_rounds(run.run), max_rounds(run.run)
+        total = f"{least}" if least == most else f"at least {least}"
+        self.say(f"Round {current.round} of {total} is complete.")
         following = self.kept.keep(result)
         if following.message is None:
             return f"the others to post round {following.round}"
         self._send_round(following.message)
         return f"our message of round {following.round} to be on the board"
 
-    def _messages(self, run: KeyRun, number: int) -> list[RoundMessage]:
+    def judge(self, run: KeyRun) -> None:
+        """Raise ``KeyGenerationFailed`` with the culprits that the messages on the board show, if they do."""
+
+    def messages(self, run: KeyRun, number: int) -> list[RoundMessage]:
+        """Read the messages of a round."""
         return [
             RoundMessage(
                 run_id=self.run_id, round=number, sender=sender, body=self.board.attachments.read(name)

@@ -20,6 +20,7 @@ from anofel.board.genesis import flaws_of
 from anofel.board.local import LocalBoard
 from anofel.board.state import Bundle, Phase, Position, Progress, TaskState
 from anofel.certificates import Purpose, RoleKey
+from anofel.committee.interface import KeyProgress, Report
 from anofel.keys import KeyDirectory, make_insecure_development_keys
 from anofel.learning.build import rule_of
 from anofel.messages import Posting
@@ -125,7 +126,8 @@ class Simulation:
         committees = []
         for number in range(len(self.tasks)):
             self._on_progress("Making committee keys", number, len(self.tasks))
-            committees.append(establish(self._venue, f"Committee {number + 1}", self._settings))
+            name = f"Committee {number + 1}"
+            committees.append(establish(self._venue, name, self._settings, self._tell_key(name)))
         board.next_block()
         self._register(certifier)
         for number, (part, committee) in enumerate(zip(self.tasks, committees, strict=True)):
@@ -135,6 +137,13 @@ class Simulation:
             task_id = body.task_id(board.genesis_hash, identity.subject)
             self._owners.append(Owner(role, task_id, part, committee))
         board.next_block()  # the bundle is made; its first models are due within a few blocks
+
+    def _tell_key(self, name: str) -> Report:
+        def report(progress: KeyProgress) -> None:
+            whole = f"{name}, about {progress.seconds:.0f} s of computation for each member"
+            self._on_progress(f"{whole}: {progress.phase}", progress.done, progress.total)
+
+        return report
 
     def _register(self, certifier: SimulatedCertifier) -> None:
         everybody = [(index, rows) for index, part in enumerate(self.tasks) for rows in part.clients]

@@ -10,6 +10,8 @@ from anofel.committee import schemes
 from anofel.committee.interface import (
     CommitteeKey,
     GeneratedKey,
+    KeyGeneration,
+    Report,
     RoundMessage,
     RoundResult,
     Scheme,
@@ -66,8 +68,10 @@ class SimulatedCommittee:
         return self.members[: self.key.shape.threshold]
 
 
-def establish(venue: Venue, name: str, settings: CommitteeSettings) -> SimulatedCommittee:
-    """Make a committee's key over the board, without a dealer (step 1.c)."""
+def establish(
+    venue: Venue, name: str, settings: CommitteeSettings, report: Report | None = None
+) -> SimulatedCommittee:
+    """Make a committee's key over the board, without a dealer (step 1.c); `report` is told the progress."""
     board, genesis, scheme = venue.board, venue.board.genesis_hash, schemes.by_name(settings.scheme)
     appointed = [
         venue.appoint(Purpose.AGGREGATOR, f"{name}, aggregator {number}")
@@ -80,7 +84,7 @@ def establish(venue: Venue, name: str, settings: CommitteeSettings) -> Simulated
         members=tuple(identity.subject for _, identity in appointed),
         handover=None,
     )
-    ends = _generate(board, scheme, run, [role for role, _ in appointed])
+    ends = _generate(board, scheme.key_generation(report), run, [role for role, _ in appointed])
     members = []
     for number, ((role, _), end) in enumerate(zip(appointed, ends, strict=True), start=1):
         blob = board.store(end.key.to_bytes())
@@ -89,10 +93,11 @@ def establish(venue: Venue, name: str, settings: CommitteeSettings) -> Simulated
     return SimulatedCommittee(scheme, ends[0].key, tuple(members))
 
 
-def _generate(board: LocalBoard, scheme: Scheme, run: Run, roles: list[RoleKey]) -> list[GeneratedKey]:
+def _generate(
+    board: LocalBoard, generation: KeyGeneration, run: Run, roles: list[RoleKey]
+) -> list[GeneratedKey]:
     """Run the rounds; what a member learns of another is what stands on the board."""
-    generation, genesis = scheme.key_generation(), board.genesis_hash
-    begun = generation_run(run, genesis)
+    begun = generation_run(run, board.genesis_hash)
     results: list[RoundResult | GeneratedKey] = [
         generation.begin(begun, number) for number in range(1, len(roles) + 1)
     ]

@@ -35,7 +35,7 @@ pub const DKG_ROUND: &Layout = &Layout {
     name: "DkgRound",
     fields: &[
         ("run_id", Digest),
-        ("round", U8),
+        ("round", U16),
         ("sender", U8),
         ("run", Option(&Record(RUN))),
         ("body", Record(BLOB)),

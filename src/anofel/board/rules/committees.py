@@ -12,6 +12,7 @@ from anofel.board.state import Committee, CommitteeShares, KeyRun, KeyVote, Stat
 from anofel.committee import schemes
 from anofel.committee.context import CommitteeShape
 from anofel.committee.errors import InvalidCommittee
+from anofel.committee.interface import KeyGeneration
 from anofel.messages import CommitteeKey, DkgRound, Run
 
 MAX_RUN_BLOCKS = 1 << 14
@@ -26,7 +27,8 @@ RUN_ID = rule("run 2", "wrong-run-id", "A run is named by the hash of its descri
 SHAPE = rule(
     "run 3",
     "invalid-run",
-    "A run has a known scheme, different members, and a threshold above half of them.",
+    "A run has a known scheme, different members that can make a key of it, and a threshold above half "
+    "of them.",
 )
 HANDOVER = rule(
     "run 4",
@@ -40,8 +42,11 @@ ORDER = rule("run 7", "round-out-of-order", "Everybody has posted the round befo
 ONCE = rule("run 8", "round-posted", "A member posts once in a round.")
 TOO_MANY = rule("run 9", "too-many-runs", "A member has opened fewer unfinished runs than genesis allows.")
 STALE = rule("run 10", "handover-stale", "The committee still has the shares with which the handover began.")
+LENGTH = rule("run 11", "too-many-rounds", "A run has no more rounds than its scheme allows.")
 
-UNFINISHED = rule("committee 1", "run-not-finished", "Every round of the run is complete.")
+UNFINISHED = rule(
+    "committee 1", "run-not-finished", "The rounds that every run of the scheme has are complete."
+)
 VOTED = rule("committee 2", "key-posted", "A member posts the key of a run once.")
 KEY = rule(
     "committee 3",
@@ -51,11 +56,37 @@ KEY = rule(
 SAME_KEY = rule("committee 4", "key-changed", "A handover keeps the public key.")
 
 
-def num_rounds(run: Run) -> int:
-    """How many rounds a run has."""
+def min_rounds(run: Run) -> int:
+    """How many rounds a run has at least when it succeeds."""
     if run.handover is not None:
         return HANDOVER_ROUNDS
-    return schemes.by_name(scheme_name(run.scheme)).key_generation().num_rounds
+    return _generation(run).min_rounds
+
+
+def max_rounds(run: Run) -> int:
+    """How many rounds a run may have: a scheme may have to try again. Raises ``InvalidCommittee``."""
+    if run.handover is not None:
+        return HANDOVER_ROUNDS
+    return _generation(run).max_rounds(_shape(run))
+
+
+def complete_rounds(run: KeyRun) -> int:
+    """How many rounds everybody has posted, from the first."""
+    dealers = len(run.run.handover.dealers) if run.run.handover is not None else 0
+    number = 0
+    while len(run.posted.get(number, {})) == (
+        dealers if dealers and number == DEALING_ROUND else len(run.run.members)
+    ):
+        number += 1
+    return number
+
+
+def _generation(run: Run) -> KeyGeneration:
+    return schemes.by_name(scheme_name(run.scheme)).key_generation()
+
+
+def _shape(run: Run) -> CommitteeShape:
+    return CommitteeShape(num_members=len(run.members), threshold=run.threshold)
 
 
 def speakers(state: State, run: Run, number: int) -> dict[int, bytes]:
@@ -81,7 +112,7 @@ def check_round(state: State, body: DkgRound, author: Author) -> Claim:
     assert run is not None
     if known is None:
         _check_description(state, run, author)
-    require(body.round < num_rounds(run), ORDER, culprit=name)
+    require(body.round < max_rounds(run), LENGTH, culprit=name)
     require(speakers(state, run, body.round).get(body.sender) == holder(author).subject, SENDER, culprit=name)
     posted = known.posted if known else {}
     if body.round > 0:
@@ -102,9 +133,10 @@ def check_base(state: State, run: KeyRun, name: str) -> None:
 
 def _check_description(state: State, run: Run, author: Author) -> None:
     name = holder(author).name
+    valid = run.scheme < len(schemes.NAMES) and len(set(run.members)) == len(run.members)
     try:
-        CommitteeShape(num_members=len(run.members), threshold=run.threshold)
-        valid = run.scheme < len(schemes.NAMES) and len(set(run.members)) == len(run.members)
+        _shape(run)
+        valid = valid and max_rounds(run) > 0
     except InvalidCommittee:
         valid = False
     require(valid, SHAPE, culprit=name)
@@ -152,8 +184,7 @@ def check_key(state: State, body: CommitteeKey, author: Author) -> Claim:
         MEMBER,
         culprit=name,
     )
-    last = num_rounds(known.run) - 1
-    require(len(known.posted.get(last, {})) == len(members), UNFINISHED, culprit=name)
+    require(complete_rounds(known) >= min_rounds(known.run), UNFINISHED, culprit=name)
     require(body.member not in known.votes, VOTED, culprit=name)
     if not known.done:
         check_base(state, known, name)

@@ -21,9 +21,12 @@ Rules that hold for every implementation:
 """
 
 from anofel.committee.interface.ceremonies import (
+    ESTIMATE,
     GeneratedKey,
     KeyGeneration,
     KeyGenerationRun,
+    KeyProgress,
+    Report,
     ResharedKey,
     Resharing,
     ResharingParty,
@@ -46,6 +49,7 @@ from anofel.committee.interface.keys import CommitteeKey, SecretKeyShare
 from anofel.committee.interface.scheme import Bytes, Int64Vector, Scheme, check_permit
 
 __all__ = [
+    "ESTIMATE",
     "Accumulator",
     "Bytes",
     "CheckedPayload",
@@ -57,7 +61,9 @@ __all__ = [
     "Int64Vector",
     "KeyGeneration",
     "KeyGenerationRun",
+    "KeyProgress",
     "Prepared",
+    "Report",
     "ResharedKey",
     "Resharing",
     "ResharingParty",

@@ -1,8 +1,8 @@
 """How members make a key without a dealer (step 1.c), and hand it on under the same public key."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from anofel.committee.context import CommitteeShape
 from anofel.committee.interface.keys import CommitteeKey, SecretKeyShare
@@ -82,6 +82,24 @@ class GeneratedKey:
     """SHA-256 over the run and all its messages."""
 
 
+ESTIMATE = "estimate"
+"""The phase of the first report: nothing is done, ``seconds`` is known."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyProgress:
+    """How far one member's computation is."""
+
+    phase: str
+    done: int
+    total: int
+    seconds: float
+    """The expected time of the member's computation in the whole run, on this machine."""
+
+
+Report: TypeAlias = Callable[[KeyProgress], None]
+
+
 class KeyGeneration(Protocol):
     """Dealerless key generation (step 1.c) as pure functions from messages to messages.
 
@@ -92,8 +110,15 @@ class KeyGeneration(Protocol):
     """
 
     @property
-    def num_rounds(self) -> int:
-        """How many messages each member posts."""
+    def min_rounds(self) -> int:
+        """The fewest messages that each member posts in a run that succeeds."""
+        ...
+
+    def max_rounds(self, shape: CommitteeShape) -> int:
+        """Return the most messages that a run takes, failed ones included.
+
+        Raises ``InvalidCommittee`` for a committee that cannot make a key of this scheme.
+        """
         ...
 
     def begin(self, run: KeyGenerationRun, member: int) -> RoundResult:
@@ -119,7 +144,7 @@ class KeyGeneration(Protocol):
     ) -> tuple[CommitteeKey, bytes]:
         """Recompute key and transcript from the messages of all rounds alone (anyone; audit).
 
-        Raises ``KeyGenerationFailed`` with the same culprits as ``advance``.
+        Raises ``KeyGenerationFailed`` with the same culprits as ``advance``, also if the run ended early.
         """
         ...
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Protocol
 
-from anofel.committee.context import IterationContext, PostContext
+from anofel.committee.context import IterationContext, PostContext, TaskLimits
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -48,6 +48,11 @@ class EncryptedSum(Protocol):
     @property
     def iteration(self) -> IterationContext:
         """Where it belongs."""
+        ...
+
+    @property
+    def limits(self) -> TaskLimits:
+        """What its task promised."""
         ...
 
     @property

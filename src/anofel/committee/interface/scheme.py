@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anofel.committee.context import AgreedSet, IterationContext, PostContext, TaskLimits
-from anofel.committee.interface.ceremonies import KeyGeneration, Resharing
+from anofel.committee.interface.ceremonies import KeyGeneration, Report, Resharing
 from anofel.committee.interface.contributions import (
     Accumulator,
     CheckedPayload,
@@ -43,8 +43,8 @@ class Scheme(Protocol):
         """Return the exact length of every payload: it depends on nothing a client chooses."""
         ...
 
-    def key_generation(self) -> KeyGeneration:
-        """Return dealerless key generation."""
+    def key_generation(self, report: Report | None = None) -> KeyGeneration:
+        """Return dealerless key generation; ``report`` is told the expected time and the progress."""
         ...
 
     def resharing(self) -> Resharing:
@@ -153,4 +153,5 @@ def check_permit(key: CommitteeKey, total: EncryptedSum, permit: SumPermit) -> A
         set_digest=total.set_digest,
         sum_digest=total.digest,
         num_posts=total.num_posts,
+        min_clients=total.limits.min_clients,
     )

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from anofel._core import committee as core
+from anofel.committee.accumulation import PostPayload
 from anofel.committee.context import IterationContext, PostContext, TaskLimits
 from anofel.committee.errors import (
     DoesNotFit,
@@ -17,12 +18,13 @@ from anofel.committee.errors import (
     VectorRefused,
 )
 from anofel.committee.interface import Bytes, Contribution, Envelope, Int64Vector
+from anofel.committee.kept import Kept
 from anofel.committee.lattice.key import LatticeKey
 from anofel.committee.refusal import refuse_batch, refusing
 
 
 @dataclass(frozen=True)
-class LatticePrepared:
+class LatticePrepared(Kept):
     """Masks, wrapped secret and proof for one post (kept; used once)."""
 
     context: PostContext
@@ -30,24 +32,21 @@ class LatticePrepared:
 
 
 @dataclass(frozen=True)
-class LatticePayload:
+class LatticePayload(PostPayload):
     """A parsed payload."""
 
-    context: PostContext
-    key_id: bytes
-    limits: TaskLimits
     checked: core.Checked = field(repr=False)
-
-    @property
-    def nullifier(self) -> bytes:
-        """The post it belongs to."""
-        return self.context.nullifier
 
 
 def codec(limits: TaskLimits) -> core.Codec:
     """Return the widths of a task's vectors. Raises ``DoesNotFit`` with the numbers."""
+    return widths(limits.length, limits.bound, limits.max_posts)
+
+
+def widths(length: int, bound: int, max_posts: int) -> core.Codec:
+    """Return the widths of vectors. Raises ``DoesNotFit`` with the numbers."""
     with refusing(DoesNotFit):
-        return core.Codec(limits.length, limits.bound, limits.max_posts)
+        return core.Codec(length, bound, max_posts)
 
 
 def core_post(key: LatticeKey, context: PostContext) -> core.Post:

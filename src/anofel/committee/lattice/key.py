@@ -10,6 +10,7 @@ from anofel.committee.context import CommitteeShape
 from anofel.committee.count_key import CountKey, SecretCountShare
 from anofel.committee.errors import InvalidCommittee, KeyRefused, ShareRefused
 from anofel.committee.interface import CommitteeKey
+from anofel.committee.kept import Kept
 from anofel.committee.refusal import refusing
 from anofel.committee.wire import Reader, Writer
 
@@ -62,7 +63,7 @@ class LatticeKey:
 
 
 @dataclass(frozen=True)
-class LatticeShare:
+class LatticeShare(Kept):
     """One member's secret shares (kept)."""
 
     shares_id: bytes

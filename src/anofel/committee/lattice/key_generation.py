@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from anofel.committee.context import CommitteeShape
 from anofel.committee.interface import (
     GeneratedKey,
     KeyGenerationRun,
@@ -10,7 +11,7 @@ from anofel.committee.interface import (
     SecretRoundState,
 )
 from anofel.committee.lattice.key import NAME, NUM_KEYS, LatticeKey, LatticeShare
-from anofel.committee.ristretto.key_generation import RistrettoKeyGeneration
+from anofel.committee.ristretto.key_generation import NUM_ROUNDS, RistrettoKeyGeneration
 
 
 class LatticeKeyGeneration:
@@ -20,9 +21,13 @@ class LatticeKeyGeneration:
         self._rounds = RistrettoKeyGeneration(NUM_KEYS, NAME)
 
     @property
-    def num_rounds(self) -> int:
-        """How many messages each member posts."""
-        return self._rounds.num_rounds
+    def min_rounds(self) -> int:
+        """Return the number of rounds."""
+        return NUM_ROUNDS
+
+    def max_rounds(self, shape: CommitteeShape) -> int:  # noqa: ARG002 - every run has as many
+        """Return the number of rounds."""
+        return NUM_ROUNDS
 
     def begin(self, run: KeyGenerationRun, member: int) -> RoundResult:
         """Start a run as the given member."""

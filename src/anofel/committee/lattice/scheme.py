@@ -3,8 +3,16 @@
 from collections.abc import Mapping, Sequence
 
 from anofel._core import committee as core
-from anofel.committee.context import AgreedSet, IterationContext, PostContext, TaskLimits
-from anofel.committee.interface import Accumulator, Bytes, CommitteeKey, Contribution, Envelope, Int64Vector
+from anofel.committee.context import AgreedSet, IterationContext, PostContext, TaskLimits, check_range
+from anofel.committee.interface import (
+    Accumulator,
+    Bytes,
+    CommitteeKey,
+    Contribution,
+    Envelope,
+    Int64Vector,
+    Report,
+)
 from anofel.committee.lattice import contribution
 from anofel.committee.lattice import total as sums
 from anofel.committee.lattice.contribution import LatticePayload, LatticePrepared
@@ -30,16 +38,16 @@ class Lattice(ThresholdScheme[LatticeKey, LatticeShare, LatticePrepared, Lattice
 
     def required_bits(self, bound: int, max_posts: int) -> int:
         """Return w = b + g."""
-        limits = TaskLimits(length=1, bound=bound, max_posts=max_posts, min_clients=min(2, max_posts))
-        return contribution.codec(limits).wire_bits
+        check_range(bound, max_posts)
+        return contribution.widths(1, bound, max_posts).wire_bits
 
     def payload_bytes(self, key: CommitteeKey, limits: TaskLimits) -> int:
         """Return the exact length of every payload."""
         self.own(key)
         return contribution.codec(limits).payload_bytes
 
-    def key_generation(self) -> LatticeKeyGeneration:
-        """Return dealerless key generation."""
+    def key_generation(self, report: Report | None = None) -> LatticeKeyGeneration:  # noqa: ARG002
+        """Return dealerless key generation; it takes seconds, so there is nothing to report."""
         return LatticeKeyGeneration()
 
     def resharing(self) -> LatticeResharing:

@@ -8,9 +8,10 @@ from functools import cached_property
 import numpy as np
 
 from anofel._core import committee as core
-from anofel.committee.context import AgreedSet, IterationContext, TaskLimits, digest_of_set
+from anofel.committee.accumulation import PostAccumulator
+from anofel.committee.context import AgreedSet, IterationContext, TaskLimits
 from anofel.committee.errors import DoesNotFit, PayloadRefused, ShareRefused
-from anofel.committee.interface import Bytes, CheckedPayload, Int64Vector
+from anofel.committee.interface import Bytes, Int64Vector
 from anofel.committee.lattice.contribution import LatticePayload, codec, core_iteration
 from anofel.committee.lattice.key import LatticeKey, LatticeShare
 from anofel.committee.refusal import refusing
@@ -24,6 +25,7 @@ class LatticeSum:
     """An encrypted sum."""
 
     iteration: IterationContext
+    limits: TaskLimits
     set_digest: bytes
     content: core.Sum = field(repr=False)
 
@@ -47,33 +49,25 @@ class LatticeSum:
         return self.encoded
 
 
-class LatticeAccumulator:
+class LatticeAccumulator(PostAccumulator[LatticePayload, LatticeSum]):
     """Adds contributions one by one."""
 
-    def __init__(self, key: LatticeKey, iteration: IterationContext, limits: TaskLimits) -> None:
-        self._key_id, self._iteration, self._limits = key.key_id, iteration, limits
-        self._sum = core.Accumulator(codec(limits))
-        self._nullifiers: set[bytes] = set()
+    payload_type = LatticePayload
 
-    def add(self, payload: CheckedPayload) -> None:
-        """Add one contribution."""
-        if not isinstance(payload, LatticePayload):
-            raise PayloadRefused("The payload is one of another scheme.")
-        if payload.key_id != self._key_id:
-            raise PayloadRefused("The payload was checked under another key.")
-        if payload.context.iteration != self._iteration or payload.limits != self._limits:
-            raise PayloadRefused("The payload was checked for another iteration or task.")
-        if payload.nullifier in self._nullifiers:
-            raise PayloadRefused("A post is added once.")
+    def __init__(self, key: LatticeKey, iteration: IterationContext, limits: TaskLimits) -> None:
+        super().__init__(key.key_id, iteration, limits)
+        self._sum = core.Accumulator(codec(limits))
+
+    def add_checked(self, payload: LatticePayload) -> None:
+        """Add the masked vector and the wrapped key."""
         with refusing(DoesNotFit):
             self._sum.add(payload.checked)
-        self._nullifiers.add(payload.nullifier)
 
-    def finish(self) -> LatticeSum:
+    def finish_with(self, set_digest: bytes, num_posts: int) -> LatticeSum:  # noqa: ARG002 - the core counts
         """Return the sum."""
         with refusing(PayloadRefused):
             content = self._sum.finish()
-        return LatticeSum(self._iteration, digest_of_set(self._nullifiers), content)
+        return LatticeSum(self.iteration, self.limits, set_digest, content)
 
 
 def read_sum(iteration: IterationContext, limits: TaskLimits, data: Bytes) -> LatticeSum:
@@ -81,7 +75,7 @@ def read_sum(iteration: IterationContext, limits: TaskLimits, data: Bytes) -> La
     encoded = bytes(data)
     with refusing(PayloadRefused):
         content = core.Sum.read(codec(limits), encoded[SET_DIGEST_LENGTH:])
-    return LatticeSum(iteration, encoded[:SET_DIGEST_LENGTH], content)
+    return LatticeSum(iteration, limits, encoded[:SET_DIGEST_LENGTH], content)
 
 
 def make_share(key: LatticeKey, share: LatticeShare, total: LatticeSum, agreed: AgreedSet) -> bytes:

@@ -4,9 +4,10 @@ import hashlib
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from anofel.committee.context import DIGEST_LENGTH, IterationContext, TaskLimits, digest_of_set
-from anofel.committee.errors import DoesNotFit, NotAgreed, PayloadRefused
-from anofel.committee.interface import Bytes, CheckedPayload
+from anofel.committee.accumulation import PostAccumulator
+from anofel.committee.context import DIGEST_LENGTH, IterationContext, TaskLimits
+from anofel.committee.errors import PayloadRefused
+from anofel.committee.interface import Bytes
 from anofel.committee.paillier.arithmetic import gcd, mpz, product
 from anofel.committee.paillier.encryption import CheckedCiphertexts, read_residues
 from anofel.committee.paillier.key import PaillierKey
@@ -36,39 +37,25 @@ class CiphertextSum:
         return head + encode(self.residues, 2 * width(self.modulus_bits))
 
 
-class CiphertextAccumulator:
+class CiphertextAccumulator(PostAccumulator[CheckedCiphertexts, CiphertextSum]):
     """Adds contributions one by one."""
 
-    def __init__(self, key: PaillierKey, iteration: IterationContext, limits: TaskLimits) -> None:
-        self._key, self._iteration, self._limits = key, iteration, limits
-        self._residues = [mpz(1)] * Packing.of(limits, key.modulus_bits).count
-        self._nullifiers: set[bytes] = set()
-        self._finished = False
+    payload_type = CheckedCiphertexts
 
-    def add(self, payload: CheckedPayload) -> None:
-        """Add one contribution."""
-        if not isinstance(payload, CheckedCiphertexts) or payload.key_id != self._key.key_id:
-            raise PayloadRefused("The payload was checked under another key.")
-        if payload.context.iteration != self._iteration or payload.limits != self._limits:
-            raise PayloadRefused("The payload was checked for another iteration or task.")
-        if self._finished:
-            raise NotAgreed("The sum is finished; nothing can be added.")
-        if payload.nullifier in self._nullifiers:
-            raise PayloadRefused("This post has been added already.")
-        if len(self._nullifiers) >= self._limits.max_posts:
-            raise DoesNotFit(f"The sum holds {self._limits.max_posts} posts, as many as the slots allow.")
+    def __init__(self, key: PaillierKey, iteration: IterationContext, limits: TaskLimits) -> None:
+        super().__init__(key.key_id, iteration, limits)
+        self._key = key
+        self._residues = [mpz(1)] * Packing.of(limits, key.modulus_bits).count
+
+    def add_checked(self, payload: CheckedCiphertexts) -> None:
+        """Multiply the ciphertexts."""
         square = self._key.square
         self._residues = [a * c % square for a, c in zip(self._residues, payload.residues, strict=True)]
-        self._nullifiers.add(payload.nullifier)
 
-    def finish(self) -> CiphertextSum:
-        """Return the sum; nothing can be added afterwards."""
-        self._finished = True
-        digest = digest_of_set(self._nullifiers)
+    def finish_with(self, set_digest: bytes, num_posts: int) -> CiphertextSum:
+        """Return the sum."""
         bits = self._key.modulus_bits
-        return CiphertextSum(
-            self._iteration, self._limits, digest, len(self._nullifiers), self._residues, bits
-        )
+        return CiphertextSum(self.iteration, self.limits, set_digest, num_posts, self._residues, bits)
 
 
 def read_sum(key: PaillierKey, iteration: IterationContext, limits: TaskLimits, data: Bytes) -> CiphertextSum:

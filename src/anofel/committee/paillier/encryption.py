@@ -7,9 +7,11 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from anofel.committee.accumulation import PostPayload
 from anofel.committee.context import PostContext, TaskLimits
 from anofel.committee.errors import EnvelopeRefused, PayloadRefused, PreparationUsed
 from anofel.committee.interface import Bytes, Contribution, Envelope, Int64Vector
+from anofel.committee.kept import Kept
 from anofel.committee.paillier import knowledge
 from anofel.committee.paillier.arithmetic import mpz
 from anofel.committee.paillier.key import PaillierKey
@@ -22,7 +24,7 @@ from anofel.committee.paillier.wire import Malformed, decode, encode, width
 from anofel.committee.refusal import refuse_batch
 
 
-class SecretPreparation:
+class SecretPreparation(Kept):
     """All that does not depend on the update (kept, used once)."""
 
     __slots__ = ("_randomisers", "context", "first", "key", "packing")
@@ -50,18 +52,10 @@ class SecretPreparation:
 
 
 @dataclass(frozen=True, slots=True)
-class CheckedCiphertexts:
+class CheckedCiphertexts(PostPayload):
     """A payload that passed ``verify_payload``, parsed."""
 
-    context: PostContext
-    key_id: bytes
-    limits: TaskLimits
     residues: list[int]
-
-    @property
-    def nullifier(self) -> bytes:
-        """The post it belongs to."""
-        return self.context.nullifier
 
 
 def payload_bytes(key: PaillierKey, limits: TaskLimits) -> int:

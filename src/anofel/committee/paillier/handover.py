@@ -5,7 +5,7 @@ The count key is reshared by the same messages: each body is its part, then ours
 
 from anofel._core import committee as core
 from anofel.committee import count_key
-from anofel.committee.errors import InvalidCommittee, KeyGenerationFailed
+from anofel.committee.errors import InvalidCommittee, KeyGenerationFailed, ShareRefused
 from anofel.committee.handover import Dealt, Handover, settle_handover
 from anofel.committee.interface import CommitteeKey, ResharingRun, SecretKeyShare
 from anofel.committee.paillier import resharing
@@ -19,6 +19,7 @@ from anofel.committee.paillier.key import (
 )
 from anofel.committee.paillier.resharing import PaillierPlan
 from anofel.committee.paillier.wire import Malformed, Reader
+from anofel.committee.refusal import refusing
 from anofel.committee.ristretto import resharing as count_rounds
 from anofel.committee.ristretto.run import Bodies, transcript_digest
 from anofel.committee.ristretto.verdict import Complaint, Confirmation
@@ -50,7 +51,10 @@ class PaillierResharing(Handover[SecretPaillierShare]):
     def deal(self, run: ResharingRun, share: SecretPaillierShare, sealing_keys: Bodies) -> bytes:
         """Make a dealer's message."""
         plan = PaillierPlan(run, own(run.old_key))
-        secrets = core.Secrets.read(count_keys_of(plan.old.count_key), share.member, share.count_share.scalar)
+        with refusing(ShareRefused):
+            secrets = core.Secrets.read(
+                count_keys_of(plan.old.count_key), share.member, share.count_share.scalar
+            )
         count = count_rounds.deal(plan.count, secrets, sealing_keys)
         return Writer().framed(count).framed(resharing.deal(plan, share, sealing_keys)).done()
 
@@ -88,7 +92,8 @@ class PaillierResharing(Handover[SecretPaillierShare]):
         """Read what was received."""
         ours, reader = own(key), Reader(received)
         scalars, value = reader.framed(), int.from_bytes(reader.framed(), "little")
-        secrets = core.Secrets.read(count_keys_of(ours.count_key), member, scalars)
+        with refusing(ShareRefused):
+            secrets = core.Secrets.read(count_keys_of(ours.count_key), member, scalars)
         return SecretPaillierShare(
             member=member,
             shares_id=ours.shares_id,

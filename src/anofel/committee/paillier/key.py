@@ -16,6 +16,7 @@ from anofel.committee.context import CommitteeShape
 from anofel.committee.count_key import POINT_LENGTH, SCALAR_LENGTH, CountKey, SecretCountShare
 from anofel.committee.errors import InvalidCommittee, KeyRefused, ShareRefused
 from anofel.committee.interface import CommitteeKey
+from anofel.committee.kept import Kept
 from anofel.committee.paillier.arithmetic import (
     FixedBase,
     gcd,
@@ -144,7 +145,7 @@ class PaillierKey:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SecretPaillierShare:
+class SecretPaillierShare(Kept):
     """A member's F(i) and its share of the count key (kept)."""
 
     member: int

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 from anofel.committee.context import PostContext
 from anofel.committee.errors import PayloadRefused
+from anofel.committee.kept import Kept
 from anofel.committee.paillier.arithmetic import (
     gcd,
     mpz,
@@ -56,7 +57,7 @@ class KnowledgeProof:
 
 
 @dataclass(frozen=True, slots=True)
-class SecretFirstMessage:
+class SecretFirstMessage(Kept):
     """μ, ρ and a, made before the plaintexts are known (kept, used once)."""
 
     mu: int = field(repr=False)

@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
-from anofel.committee.context import AgreedSet, IterationContext, PostContext, TaskLimits
-from anofel.committee.interface import Bytes, CommitteeKey, Contribution, Envelope, Int64Vector
+from anofel.committee.context import AgreedSet, IterationContext, PostContext, TaskLimits, check_range
+from anofel.committee.interface import Bytes, CommitteeKey, Contribution, Envelope, Int64Vector, Report
 from anofel.committee.paillier import addition, decryption, encryption
 from anofel.committee.paillier.addition import CiphertextAccumulator, CiphertextSum
 from anofel.committee.paillier.decryption import DecryptionShare
@@ -18,7 +18,6 @@ from anofel.committee.paillier.key import (
     own,
 )
 from anofel.committee.paillier.keygen.generation import PaillierKeyGeneration
-from anofel.committee.paillier.keygen.state import Report
 from anofel.committee.paillier.parameters import (
     DEFAULT_MODULUS_BITS,
     check_modulus_bits,
@@ -50,6 +49,7 @@ class PaillierScheme(
 
     def required_bits(self, bound: int, max_posts: int) -> int:
         """Return the bits of one slot."""
+        check_range(bound, max_posts)
         return slot_bits(bound, max_posts)
 
     def payload_bytes(self, key: CommitteeKey, limits: TaskLimits) -> int:

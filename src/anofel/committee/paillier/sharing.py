@@ -6,6 +6,7 @@ from fractions import Fraction
 from functools import lru_cache
 
 from anofel.committee.context import CommitteeShape
+from anofel.committee.kept import Kept
 from anofel.committee.paillier.arithmetic import invert, mpz
 from anofel.committee.paillier.parameters import coefficient_bits, delta
 from anofel.committee.paillier.randomness import Randomness
@@ -30,7 +31,7 @@ def _lagrange(members: tuple[int, ...], num_members: int, at: int) -> Mapping[in
 
 
 @dataclass(frozen=True, slots=True)
-class IntegerPolynomial:
+class IntegerPolynomial(Kept):
     """Δ·secret + Σ a_k·X^k over the integers (kept)."""
 
     coefficients: tuple[int, ...] = field(repr=False)

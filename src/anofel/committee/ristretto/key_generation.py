@@ -33,11 +33,6 @@ class RistrettoKeyGeneration:
         self._num_keys = num_keys
         self._purpose = purpose
 
-    @property
-    def num_rounds(self) -> int:
-        """How many messages each member posts."""
-        return NUM_ROUNDS
-
     def begin(self, run: KeyGenerationRun, member: int) -> RoundResult:
         """Start a run as the given member."""
         plan = self._plan(run)
@@ -89,14 +84,19 @@ class RistrettoKeyGeneration:
     ) -> tuple[core.Keys, bytes]:
         """Recompute keys and transcript from public messages alone. Raises ``KeyGenerationFailed``."""
         plan = self._plan(run)
-        if len(rounds) != NUM_ROUNDS:
+        if len(rounds) > NUM_ROUNDS:
             raise KeyGenerationFailed(f"A run has {NUM_ROUNDS} rounds, not {len(rounds)}.")
-        commitments, dealt, verdicts = (
+        bodies = [
             collect(run.run_id, number, run.shape.members, messages) for number, messages in enumerate(rounds)
-        )
-        checked = round0_commit.receive(plan, commitments)
-        round1_deal.receive(plan, dealt)
-        return round2_confirm.receive(plan, (commitments, dealt), checked, verdicts)
+        ]
+        checked = round0_commit.receive(plan, bodies[0]) if bodies else []
+        if len(bodies) > 1:
+            round1_deal.receive(plan, bodies[1])
+        if len(bodies) < NUM_ROUNDS:
+            raise KeyGenerationFailed(
+                f"The run is not finished: it has {NUM_ROUNDS} rounds, and {len(bodies)} are there."
+            )
+        return round2_confirm.receive(plan, (bodies[0], bodies[1]), checked, bodies[2])
 
     def _finish(self, plan: Plan, state: SecretState, bodies: dict[int, bytes]) -> RistrettoKeys:
         history = (state.history[0], state.history[1])

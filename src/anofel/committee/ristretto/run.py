@@ -8,6 +8,7 @@ from anofel._core import committee as core
 from anofel.committee.context import CommitteeShape
 from anofel.committee.errors import InvalidCommittee, KeyGenerationFailed
 from anofel.committee.interface import KeyGenerationRun, RoundMessage
+from anofel.committee.kept import Kept
 from anofel.committee.wire import Reader, Writer
 
 Bodies = Mapping[int, bytes]
@@ -49,7 +50,7 @@ class Plan:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class SecretState:
+class SecretState(Kept):
     """What a member keeps between two rounds (kept)."""
 
     run: KeyGenerationRun

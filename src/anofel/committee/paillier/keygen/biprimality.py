@@ -60,7 +60,7 @@ class FirstTest(PublicOnly):
                 for candidate, modulus in survivors[start : start + TESTS_PER_REPORT]
             ]
             values += secret_powers(terms)
-            state.setting.progress("tests", len(values), len(survivors))
+            state.setting.progress("tests of candidates", len(values), len(survivors))
         return encode(values, width(state.setting.sizes.modulus_bits)), []
 
     def publish(self, setting: Setting, public: PublicState, parts: Sequence[bytes]) -> str:
@@ -84,7 +84,7 @@ class FinalTests:
         exponent = own_exponent(state, candidate)
         indices = range(1, FINAL_TESTS + 1)
         values = secret_powers([(public_base(setting, modulus, i), exponent, modulus) for i in indices])
-        setting.progress("final tests", FINAL_TESTS, FINAL_TESTS)
+        setting.progress("final tests of one candidate", FINAL_TESTS, FINAL_TESTS)
         return encode(values, width(setting.sizes.modulus_bits)), self._shares(state, candidate, modulus)
 
     def _shares(self, state: SecretState, candidate: int, modulus: int) -> list[bytes]:

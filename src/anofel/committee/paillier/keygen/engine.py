@@ -41,8 +41,9 @@ PHASES: dict[str, Phase] = {
 }
 
 NONCE_BYTES = 32
-MAX_HISTORY_BYTES = 1 << 28
-"""Messages that a member keeps, in memory and in its stored state, to judge a failure itself."""
+MAX_HISTORY_BYTES = 1 << 26
+"""Messages that a member keeps, in memory and in its stored state, to judge a failure itself. A quarter of
+what a key store holds, which writes them in base64 beside the other secrets of the role."""
 
 
 def first_draft(state: SecretState) -> SecretDraft:

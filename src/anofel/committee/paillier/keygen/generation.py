@@ -9,11 +9,14 @@ from collections.abc import Sequence
 
 from anofel._core import committee as core
 from anofel.committee import count_key
+from anofel.committee.context import CommitteeShape
 from anofel.committee.count_key import CountKey, SecretCountShare
 from anofel.committee.errors import InvalidCommittee, KeyGenerationFailed
 from anofel.committee.interface import (
+    ESTIMATE,
     GeneratedKey,
     KeyGenerationRun,
+    Report,
     RoundMessage,
     RoundResult,
     SecretRoundState,
@@ -24,7 +27,7 @@ from anofel.committee.paillier.keygen import engine
 from anofel.committee.paillier.keygen.confirmation import draft_key, own_share
 from anofel.committee.paillier.keygen.messages import SecretDraft, parse
 from anofel.committee.paillier.keygen.sizes import FINAL_TESTS, Sizes
-from anofel.committee.paillier.keygen.state import PublicState, Report, SecretState, Setting, read_state
+from anofel.committee.paillier.keygen.state import PublicState, SecretState, Setting, read_state
 from anofel.committee.paillier.randomness import SEED_BYTES
 from anofel.committee.paillier.transcript import Transcript
 from anofel.committee.ristretto.key_generation import NUM_ROUNDS as COUNT_ROUNDS
@@ -32,10 +35,18 @@ from anofel.committee.ristretto.key_generation import RistrettoKeyGeneration, Ri
 from anofel.committee.ristretto.run import collect
 from anofel.committee.wire import Reader, Writer
 
-NUM_ROUNDS = sum(2 if phase.committed else 1 for phase in engine.PHASES.values())
-"""Messages of a run whose first batch holds the modulus; each further batch adds BATCH_ROUNDS."""
+MIN_ROUNDS = sum(2 if phase.committed else 1 for phase in engine.PHASES.values())
+"""Messages of a run whose first batch holds the modulus."""
 
 BATCH_ROUNDS = 7
+"""Messages of a further batch."""
+
+DROPPED_ROUNDS = 4
+"""Messages spent on a candidate that fails its final tests or the gcd check; one in a batch is plenty."""
+
+OPENING_ROUNDS = 1
+"""A run that fails ends with everybody's seeds."""
+
 COUNT_PURPOSE = "paillier/count"
 
 WORK_PER_TEST = 1.6
@@ -51,9 +62,14 @@ class PaillierKeyGeneration:
         self._count = RistrettoKeyGeneration(COUNT_KEYS, COUNT_PURPOSE)
 
     @property
-    def num_rounds(self) -> int:
-        """The least number of messages each member posts."""
-        return NUM_ROUNDS
+    def min_rounds(self) -> int:
+        """The fewest messages that each member posts in a run that succeeds."""
+        return MIN_ROUNDS
+
+    def max_rounds(self, shape: CommitteeShape) -> int:
+        """Return the most messages that a run takes. Raises ``InvalidCommittee``."""
+        batches = Sizes(self._modulus_bits, shape).max_batches
+        return MIN_ROUNDS + OPENING_ROUNDS + (batches - 1) * BATCH_ROUNDS + batches * DROPPED_ROUNDS
 
     def estimate_seconds(self, run: KeyGenerationRun) -> float:
         """Return the expected time of one member's computation on this machine, by timing one test.
@@ -74,7 +90,7 @@ class PaillierKeyGeneration:
         """Start a run as the given member."""
         count = self._count.begin(run, member)
         setting = self._setting(run, self._modulus_bits)
-        setting.progress("estimate", 0, 1)
+        setting.progress(ESTIMATE, 0, 1)
         state = SecretState(
             setting=setting,
             member=member,
@@ -111,14 +127,10 @@ class PaillierKeyGeneration:
         setting, public = Setting(run, Sizes(self._modulus_bits, run.shape)), PublicState()
         split = [_split(run, number, messages) for number, messages in enumerate(rounds)]
         own, count = [bodies for bodies, _ in split], [bodies for _, bodies in split[:COUNT_ROUNDS]]
-        keys: tuple[core.Keys, bytes] | None = None
+        keys = self._observe_count(run, count)
         for number, sent in enumerate(own):
             if public.phase == "done":
                 raise KeyGenerationFailed("There are messages after the end of the run.")
-            if number == COUNT_ROUNDS - 1:
-                keys = self._count.observe(
-                    run, [_count_messages(run, k, sent) for k, sent in enumerate(count)]
-                )
             bodies = parse(sent, run.shape.num_members)
             engine.judge(setting, public, bodies, own[: number + 1])
             engine.absorb(setting, public, sent, bodies)
@@ -126,6 +138,17 @@ class PaillierKeyGeneration:
             raise KeyGenerationFailed("The run is not finished.")
         key = draft_key(setting, public, count_key.from_keys(run.shape, keys[0], 0))
         return key, _transcript(public, keys[1])
+
+    def _observe_count(
+        self, run: KeyGenerationRun, bodies: Sequence[Sequence[bytes]]
+    ) -> tuple[core.Keys, bytes] | None:
+        """Return the count key that the first rounds made; None if they are not all there."""
+        try:
+            return self._count.observe(run, [_count_messages(run, k, sent) for k, sent in enumerate(bodies)])
+        except KeyGenerationFailed as error:
+            if error.culprits or len(bodies) == COUNT_ROUNDS:
+                raise
+            return None
 
     def _setting(self, run: KeyGenerationRun, modulus_bits: int) -> Setting:
         seconds = self.estimate_seconds(run) if self._report else 0.0

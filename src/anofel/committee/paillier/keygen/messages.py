@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 
 from anofel.committee.errors import KeyGenerationFailed
+from anofel.committee.kept import Kept
 from anofel.committee.paillier.wire import Malformed, Reader
 from anofel.committee.wire import Writer
 
@@ -20,7 +21,7 @@ class Kind(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class SecretDraft:
+class SecretDraft(Kept):
     """A message before its private parts are sealed (kept)."""
 
     kind: Kind

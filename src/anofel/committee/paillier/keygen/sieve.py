@@ -56,7 +56,7 @@ class SieveDeal:
                     columns, deal_modular(secret, degree, n, modulus, source), strict=True
                 ):
                     column.append(share)
-            state.setting.progress("sieve", k + 1, sizes.samples)
+            state.setting.progress("samples of the sieve", k + 1, sizes.samples)
         size = width(modulus.bit_length())
         return b"", [encode(column, size) for column in columns]
 

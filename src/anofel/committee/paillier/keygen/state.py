@@ -7,23 +7,11 @@ from typing import Any, SupportsInt
 
 from anofel.committee.context import CommitteeShape
 from anofel.committee.errors import KeyGenerationFailed
-from anofel.committee.interface import KeyGenerationRun, RoundMessage
+from anofel.committee.interface import KeyGenerationRun, KeyProgress, Report, RoundMessage
+from anofel.committee.kept import Kept
 from anofel.committee.paillier.keygen.sizes import Sizes
 from anofel.committee.ristretto.run import read_run, write_run
 from anofel.committee.wire import Reader, Writer
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """How far one member's computation is; ``seconds`` estimates the whole run."""
-
-    phase: str
-    done: int
-    total: int
-    seconds: float
-
-
-Report = Callable[[Progress], None]
 
 
 @dataclass
@@ -81,11 +69,11 @@ class Setting:
     def progress(self, phase: str, done: int, total: int) -> None:
         """Report now and then."""
         if self.report and (done % 64 == 0 or done == total):
-            self.report(Progress(phase, done, total, self.seconds))
+            self.report(KeyProgress(phase, done, total, self.seconds))
 
 
 @dataclass
-class SecretState:
+class SecretState(Kept):
     """What one member keeps between two rounds (kept)."""
 
     setting: Setting
