@@ -2,152 +2,114 @@
 
 Run: python examples/mnist_processes.py [IMAGES.npz]
 
-It needs anofel[torch] and MNIST (anofel study fetch mnist), or an archive of `images` and `labels`.
-Everything runs over HTTP on this machine, with insecure development keys, in a temporary directory.
+It needs anofel[torch] and MNIST (anofel study fetch mnist), or an archive of `images` and `labels`. All is
+HTTP on this machine, with insecure development keys; one key file opens everybody's key store. Each line of
+``main`` is what somebody types in a deployment.
 """
 
 import json
 import os
-import subprocess
+import shlex
+import shutil
 import sys
 import tempfile
-import time
+from contextlib import ExitStack
 from pathlib import Path
+from subprocess import PIPE, Popen
 
 import numpy as np
 
-CLIENTS, MEMBERS = 4, ("a", "b", "c")
-TASK = """
-task = { name = "digits", study = "mnist" }
-model = { kind = "lenet5" }
-training = { algorithm = "fedavg", learning_rate = 0.05, momentum = 0.9, epochs = 2 }
-rule = { lr_num = 1 }
-[privacy]                # four clients cannot have privacy and quality: this shows the mechanics
-clipping_norm = 10
-noise_multiplier = 0.0005
-max_releases = 2
-min_clients = 4
-max_colluders = 1
-"""
-running: list[subprocess.Popen[bytes]] = []
+from anofel.learning.splits import iid
+from anofel.studies.catalogue import study_named
+from anofel.studies.load import hold_out, load_file, load_study
+
+TASK = Path(__file__).parent / "tasks" / "mnist-four.toml"
+BOARD = "--interval 0.5 --bundle-size 1 --bundle-wait 1 --size-class 100000:4 --post-from 10 --train 60"
+INSECURE = "--insecure-test-ca ca --insecure-development-keys"
+POLICY = '[[dataset]]\ntype = 0\nschema = "task.toml"\nmax_duplicates = 9\n'
+KEY = "--key-file roles.key"
+CLIENTS, MEMBERS = range(4), "abc"
+running = ExitStack()
 
 
-def anofel(*words: object, key: str = "") -> dict:
+def start(words: str) -> Popen[bytes]:
+    """Start a command of anofel; what still runs in the end is stopped."""
+    process = running.enter_context(Popen([sys.executable, "-m", "anofel", *shlex.split(words)], stdout=PIPE))
+    running.callback(process.terminate)
+    return process
+
+
+def run(words: str) -> dict:
     """Run a command to its end; its JSON document is the result."""
-    done = subprocess.run(command(*words, "--json", key=key), stdout=subprocess.PIPE, check=True)
-    return json.loads(done.stdout)
-
-
-def start(*words: object, key: str = "") -> subprocess.Popen[bytes]:
-    """Start a role that goes on running."""
-    running.append(subprocess.Popen(command(*words, key=key), stdout=subprocess.PIPE))
-    return running[-1]
-
-
-def command(*words: object, key: str) -> list[str]:
-    """Spell a command of this machine."""
-    lock = ["--key-file", f"{key}.key"] if key else []
-    return [sys.executable, "-m", "anofel", *map(str, words), *lock]
+    process = start(f"{words} --json")
+    printed, _ = process.communicate()
+    assert process.returncode == 0, words
+    return json.loads(printed)
 
 
 def main() -> None:
     """Set everybody up, train, measure, export, audit."""
-    # What everybody agrees on: proof keys, a test authority, a board of one bundle size, a task.
-    anofel("setup", "dev", "keys")
-    numbers = ["--interval", 0.5, "--bundle-size", 1, "--bundle-wait", 1, "--size-class", f"100000:{CLIENTS}"]
-    times = ["--post-from", 10, "--train", 60]
-    insecure = ["--insecure-test-ca", "ca", "--insecure-development-keys"]
-    anofel("node", "init", "board", "--name", "MNIST", "--keys", "keys", *insecure, *numbers, *times)
-    node = start("node", "run", "board", "--port", 0)
-    assert node.stdout is not None
-    url = node.stdout.readline().decode().split(" at ")[1].strip().removesuffix("/v1/")
-    Path("task.toml").write_text(TASK)
-    board = ["--board", url, "--genesis", "board/genesis.bin"]
+    run("setup dev keys")  # step 0: proof keys, a test authority and a board
+    run(f"node init board --name MNIST --keys keys {INSECURE} {BOARD}")
+    said = start("node run board --port 0").stdout.readline().decode()  # … at http://127.0.0.1:PORT/v1/
+    url = said.split(" at ")[1].strip().removesuffix("/v1/")
+    board = f"--board {url} --genesis board/genesis.bin {KEY}"
 
-    def certified(role: str, name: str, *options: object) -> None:
-        anofel("ca", "issue", "ca", "--purpose", role, "--name", name, "--out", f"{name}-x509")
-        x509 = ["--certificate", f"{name}-x509/certificate.pem", "--key", f"{name}-x509/key.pem"]
-        anofel(role, "init", name, *board, *x509, *options, key=name)
+    def certified(role: str, name: str, options: str = "") -> None:
+        run(f"ca issue ca --purpose {role} --name {name} --out x509/{name}")
+        x509 = f"--certificate x509/{name}/certificate.pem --key x509/{name}/key.pem"
+        run(f"{role} init {name} {board} {x509} {options}")
 
-    # Step 1.a: the certifier. Step 1.c: the committee makes its key, and nobody deals it.
-    Path("policy.toml").write_text('[[dataset]]\ntype = 0\nschema = "task.toml"\nmax_duplicates = 9\n')
-    certified("certifier", "clinic", "--keys", "keys", "--policy", "policy.toml")
-    anofel("certifier", "enroll", "clinic", key="clinic")
-    for name in MEMBERS:
+    certified("certifier", "clinic", "--keys keys --policy policy.toml")  # step 1.a
+    run(f"certifier enroll clinic {KEY}")
+    for name in MEMBERS:  # step 1.c: the committee makes its key, and nobody deals it
         certified("aggregator", name)
-    members = [word for name in MEMBERS for word in ("--member", f"{name}-x509/certificate.pem")]
-    words = ["--name", "digits", "--threshold", 2, *members]
-    others = [start("aggregator", "keygen", name, *words, key=name) for name in MEMBERS[1:]]
-    committee = anofel("aggregator", "keygen", MEMBERS[0], *words, key=MEMBERS[0])["committee"]
+    members = " ".join(f"--member x509/{name}/certificate.pem" for name in MEMBERS)
+    making = f"--name digits --threshold 2 {members} {KEY}"
+    others = [start(f"aggregator keygen {name} {making}") for name in MEMBERS[1:]]
+    committee = run(f"aggregator keygen {MEMBERS[0]} {making}")["committee"]
     for other in others:
-        other.wait()
-
-    # Step 1.b: each client has its images certified, and registers.
-    for number in range(CLIENTS):
-        name, data = f"client-{number}", f"{number}.npz"
-        own = [
-            "--data",
-            data,
-            "--schema",
-            "task.toml",
-            "--keys",
-            "keys",
-            "--max-epsilon",
-            1e9,
-            "--first-wait",
-            0,
-        ]
-        anofel("client", "init", name, *board, *own, key=name)
-        anofel("certifier", "nonce", "clinic", "--subject", name, "--type", 0, "--out", f"{name}.nonce")
-        anofel("client", "request", name, "--nonce", f"{name}.nonce", "--out", f"{name}.request", key=name)
-        shown = ["--request", f"{name}.request", "--data", data, "--out", f"{name}.certificate"]
-        anofel("certifier", "certify", "clinic", *shown, key="clinic")
-        anofel("client", "accept", name, f"{name}.certificate", key=name)
-        anofel("client", "register", name, key=name)
-
-    # Step 1.d: the owner announces. Steps 3 to 5: clients train. Steps 6 to 8: the committee opens sums.
-    certified("owner", "owner")
-    anofel("owner", "announce", "owner", "task.toml", "--committee", committee, "--early-end", key="owner")
-    for name in MEMBERS:
-        start("aggregator", "run", name, key=name)
-    for number in range(CLIENTS):
-        start("client", "run", f"client-{number}", key=f"client-{number}")
-    result = anofel("owner", "run", "owner", "--validation", "test.npz", "--end-after", CLIENTS, key="owner")
+        other.communicate()
+    for number in CLIENTS:  # step 1.b: each client has its images certified, and registers
+        name, data = f"client-{number}", f"--data {number}.npz"
+        floors = "--schema task.toml --keys keys --max-epsilon 1e9 --first-wait 0"
+        run(f"client init {name} {board} {data} {floors}")
+        run(f"certifier nonce clinic --subject {name} --type 0 --out {name}.nonce")
+        run(f"client request {name} --nonce {name}.nonce --out {name}.request {KEY}")
+        run(f"certifier certify clinic --request {name}.request {data} --out {name}.certificate {KEY}")
+        run(f"client accept {name} {name}.certificate {KEY}")
+        run(f"client register {name} {KEY}")
+    certified("owner", "owner")  # step 1.d
+    run(f"owner announce owner task.toml --committee {committee} --early-end {KEY}")
+    for name in MEMBERS:  # steps 6 to 8: the committee opens sums
+        start(f"aggregator run {name} {KEY}")
+    for number in CLIENTS:  # steps 3 to 5: clients train and post
+        start(f"client run client-{number} {KEY}")
+    result = run(f"owner run owner --validation test.npz --end-after {len(CLIENTS)} {KEY}")
     for entry in result["iterations"]:
-        start_of_line = f"iteration {entry['iteration']}: {entry['outcome']}"
-        print(f"{start_of_line}, {entry['count']} clients, {entry['metrics']}")
-    model = f"owner/models/{result['iterations'][-1]['model']}.model"
-    anofel("model", "export", model, "--out", "lenet5.safetensors")
-    print(f"audit: {'every rule was kept' if anofel('audit', url)['ok'] else 'refused'}")
+        print("iteration {iteration}: {outcome}, {count} clients, {metrics}".format(**entry))
+    run(f"model export owner/models/{result['iterations'][-1]['model']}.model --out lenet5.safetensors")
+    print("audit:", "every rule was kept" if run(f"audit {url}")["ok"] else "refused")
 
 
-def split_images(archive: str | None) -> None:
-    """Write each client's images, and some to measure by."""
-    if archive is None:
-        from anofel.studies.catalogue import study_named
-        from anofel.studies.load import load_study
-
-        rows, _ = load_study(study_named("mnist"))
-        images, labels = rows.features[:2400, ..., 0], rows.labels[:2400]
-    else:
-        with np.load(archive) as found:
-            images, labels = found["images"], found["labels"]
-    names = [*(f"{number}.npz" for number in range(CLIENTS)), "test.npz"]
-    for name, part in zip(names, np.array_split(np.arange(len(labels)), len(names)), strict=True):
-        np.savez(name, images=images[part], labels=labels[part])
+def write_files(archive: Path | None) -> None:
+    """Write the task, the certifier's policy, each client's images, and some to measure by."""
+    shutil.copy(TASK, "task.toml")
+    Path("policy.toml").write_text(POLICY)
+    mnist = study_named("mnist")
+    train, test = load_study(mnist) if archive is None else hold_out(load_file(archive, mnist.schema()), 0)
+    parts = [
+        *iid(train.take(np.arange(len(train))[:2000]), len(CLIENTS), seed=0),
+        test.take(np.arange(len(test))[:500]),
+    ]
+    for name, rows in zip([*CLIENTS, "test"], parts, strict=True):
+        np.savez(f"{name}.npz", images=rows.features[..., 0], labels=rows.labels)
 
 
 if __name__ == "__main__":
-    archive = str(Path(sys.argv[1]).absolute()) if len(sys.argv) > 1 else None
+    own = Path(sys.argv[1]).absolute() if len(sys.argv) > 1 else None
     os.environ.setdefault("OMP_NUM_THREADS", "1")
-    with tempfile.TemporaryDirectory() as directory:
+    with tempfile.TemporaryDirectory() as directory, running:
         os.chdir(directory)
-        split_images(archive)
-        begin = time.monotonic()
-        try:
-            main()
-        finally:
-            for process in reversed(running):
-                process.terminate()
-                process.wait()
-        print(f"{time.monotonic() - begin:.0f} seconds", file=sys.stderr)
+        write_files(own)
+        main()
