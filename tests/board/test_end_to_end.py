@@ -7,9 +7,14 @@ import numpy as np
 import pytest
 
 from anofel.board.chain import Chain
+from anofel.board.rules.committees import complete_rounds, min_rounds
 from anofel.board.state import Phase, Progress, State
 from anofel.board.verification import Verifier
 from anofel.committee import schemes
+from anofel.committee.paillier.keygen.biprimality import FirstTest
+from anofel.committee.paillier.keygen.modulus import next_batch
+from anofel.committee.paillier.keygen.state import PublicState, Setting
+from anofel.committee.paillier.scheme import InsecureToyPaillierScheme
 from anofel.keys import KeyDirectory
 from anofel.learning.build import rule_of
 from tests.board.world import LIMITS, World, a_vector
@@ -71,3 +76,25 @@ def run_one_iteration(keys: KeyDirectory, committees: Sequence[tuple[int, int, i
     for block in board.blocks:
         follower.follow(block)
     assert follower.state.tip == board.blocks[-1].header.hash(world.genesis.hash)
+
+
+def test_a_key_that_needs_more_than_one_try_is_made_over_the_board(
+    keys: KeyDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    toy, test = InsecureToyPaillierScheme(512), FirstTest.publish
+
+    def without_luck(self: FirstTest, setting: Setting, public: PublicState, parts: Sequence[bytes]) -> str:
+        following = test(self, setting, public, parts)
+        if public.batch == 0:
+            public.passed = []
+            return next_batch(setting, public)
+        return following
+
+    monkeypatch.setattr(FirstTest, "publish", without_luck)
+    monkeypatch.setattr(schemes, "by_name", lambda _name: toy)
+    world = World(keys)
+    committee = world.establish(3, 2, PAILLIER)
+    (run,) = world.board.state.runs.values()
+    assert committee.key is not None
+    assert complete_rounds(run) > min_rounds(run.run)
+    assert set(world.board.state.committees) == {committee.key.key_id}
