@@ -11,3 +11,7 @@ def refuse(dataset: Dataset, subject: str) -> None:
 def accept(dataset: Dataset, subject: str) -> None:
     assert len(dataset)
     assert subject
+
+
+def stumble(dataset: Dataset, subject: str) -> None:
+    raise KeyError(f"{subject} has {len(dataset)} rows and no column 'ward'")

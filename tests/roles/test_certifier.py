@@ -207,6 +207,7 @@ def test_the_log_is_kept_by_the_next_process(
         ("row-count", {"max_rows": 29}),
         ("identifying-column", {"identifying": ["age"]}),
         ("own-check", {"check": "tests.roles.checks:refuse"}),
+        ("own-check", {"check": "tests.roles.checks:stumble"}),
     ],
 )
 def test_rules_7_to_10_the_policy(

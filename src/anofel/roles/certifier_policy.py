@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from anofel.entry_points import load_function
+from anofel.entry_points import fault, load_function
 from anofel.errors import AnofelError, InvalidInput
 from anofel.roles.certifier_log import CertificationRefused
 from anofel.sections import Section
@@ -152,5 +152,9 @@ def _own_check(name: str) -> Check:
             found(dataset, subject)
         except AnofelError as error:
             raise CertificationRefused("own-check", str(error)) from error
+        except Exception as error:  # the certifier's own code: nothing is signed, and its fault is said
+            raise CertificationRefused(
+                "own-check", f"The policy's check '{name}' failed: {fault(error)}."
+            ) from error
 
     return check
