@@ -25,7 +25,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import _paillier_rows
 import _table
@@ -450,7 +450,7 @@ def paillier_rows(quick: bool, keygen: bool) -> Iterator[Row]:
                 yield from (Row(**vars(row)) for row in found)
 
 
-def show(rows: list[Row], missing: list[str]) -> None:
+def show(rows: list[Row]) -> None:
     """Print the table."""
     print(f"{_table.machine()}\n")
     for row in rows:
@@ -459,10 +459,16 @@ def show(rows: list[Row], missing: list[str]) -> None:
         )
         bar = "" if row.bar is None else f"   bar {row.bar:g}: {'kept' if row.ours <= row.bar else 'MISSED'}"
         print(f"{row.name:64s} {row.ours:10.4g} {row.unit}{bar}{peer}")
-    print("\nThe paper's own figures for 512 clients, 8 threads, a key of about 256 bits (quoted):")
+
+
+def show_beside(missing: list[str], stream: TextIO) -> None:
+    """Print what the paper says, and which peers are not here."""
+    print(
+        "\nThe paper's own figures for 512 clients, 8 threads, a key of about 256 bits (quoted):", file=stream
+    )
     for length, (text, size) in PAPER.items():
-        print(f"  {length:>9,} parameters: {text}, {size / 1e6:g} MB per client")
-    print("\nNot measured: " + "; ".join(missing))
+        print(f"  {length:>9,} parameters: {text}, {size / 1e6:g} MB per client", file=stream)
+    print("\nNot measured: " + "; ".join(missing), file=stream)
 
 
 def main() -> None:
@@ -484,7 +490,8 @@ def main() -> None:
     if arguments.json:
         print(json.dumps([row.document() for row in rows], indent=1))
     else:
-        show(rows, missing)
+        show(rows)
+    show_beside(missing, sys.stderr if arguments.json else sys.stdout)
 
 
 if __name__ == "__main__":

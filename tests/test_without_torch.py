@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 BLOCK = """
 import sys
 class Absent:
@@ -16,7 +18,19 @@ class Absent:
             raise ModuleNotFoundError("No module named 'torch'", name="torch")
 sys.meta_path.insert(0, Absent())
 """
-TASK = Path(__file__).parents[1] / "examples" / "tasks" / "mnist-lenet5.toml"
+ROOT = Path(__file__).parents[1]
+TASK = ROOT / "examples" / "tasks" / "mnist-lenet5.toml"
+TRAIN = f"""
+from pathlib import Path
+from anofel.errors import AnofelError
+from anofel.learning.build import trainer_of
+from anofel.task import Task
+try:
+    trainer_of(Task.load(Path({str(TASK)!r})))
+except AnofelError as error:
+    print(error.code, error)
+"""
+MISSING = "torch-missing The network lenet5 needs PyTorch: pip install 'anofel[torch]'."
 
 
 def without_torch(script: str) -> subprocess.CompletedProcess[str]:
@@ -55,18 +69,7 @@ print(task.model.parameters, rule_of(task).rate(1))
 
 
 def test_training_it_says_in_one_sentence_what_to_install() -> None:
-    script = f"""
-from pathlib import Path
-from anofel.errors import AnofelError
-from anofel.learning.build import trainer_of
-from anofel.task import Task
-try:
-    trainer_of(Task.load(Path({str(TASK)!r})))
-except AnofelError as error:
-    print(error.code, error)
-"""
-    expected = "torch-missing The network lenet5 needs PyTorch: pip install 'anofel[torch]'."
-    assert without_torch(script).stdout.strip() == expected
+    assert without_torch(TRAIN).stdout.strip() == MISSING
 
 
 def test_an_owner_starts_it_at_a_model_that_it_has() -> None:
@@ -94,3 +97,23 @@ for first in (good, None, *bad):
 """
     found = without_torch(script)
     assert found.stdout.split() == ["fits", "torch-missing", *["invalid-input"] * 3], found.stderr
+
+
+@pytest.mark.slow
+def test_a_base_installation_of_its_own_works(tmp_path: Path) -> None:
+    """The wheel alone, with what it asks for, in an environment where nothing else is installed."""
+    build = [sys.executable, "-m", "maturin", "build", "--release", "--locked", "--out", str(tmp_path)]
+    subprocess.run(build, cwd=ROOT, check=True, capture_output=True)
+    (wheel,) = tmp_path.glob("*.whl")
+    subprocess.run([sys.executable, "-m", "venv", str(tmp_path / "env")], check=True)
+    there = tmp_path / "env" / "bin"
+    subprocess.run([there / "pip", "install", "--quiet", str(wheel)], check=True)
+    assert subprocess.run([there / "python", "-c", "import torch"], capture_output=True).returncode == 1
+    explained = subprocess.run(
+        [there / "anofel", "privacy", str(TASK), "--json"], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert explained.returncode == 0, explained.stderr
+    answer = subprocess.run(
+        [there / "python", "-c", TRAIN], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert answer.stdout.strip() == MISSING
