@@ -28,6 +28,8 @@ class Experiment:
     """The owner's learning rate."""
     peer_rate: int = 1
     """The same for central and plain federated training, whose updates are not clipped."""
+    central_learning_rate: str = ""
+    """The trainer's rate in central training, where steps are not averaged; empty for the clients' own."""
     converged: int = 0
     """Iterations of a further central run, for models that converge in seconds."""
     learning_rate: str = "0"
@@ -52,6 +54,7 @@ EXPERIMENTS = (
         kind="lenet5",
         iterations=25,
         learning_rate="0.05",
+        central_learning_rate="0.01",
         momentum="0.9",
         record={"iterations": 150, "batch": 4096, "clipping_norm": "1", "rate": Decimal("0.45")},
         bars=(("no DP", 0.989), ("record", 0.94)),
@@ -73,6 +76,7 @@ EXPERIMENTS = (
         kind="lenet5",
         iterations=25,
         learning_rate="0.05",
+        central_learning_rate="0.01",
         momentum="0.9",
         record={"iterations": 100, "batch": 4096, "clipping_norm": "1", "rate": Decimal("0.45")},
     ),
@@ -93,6 +97,7 @@ EXPERIMENTS = (
         kind="resnet20-gn",
         iterations=8,
         learning_rate="0.05",
+        central_learning_rate="0.01",
         momentum="0.9",
         clipping_norm="2",
         rows=10_000,
@@ -105,6 +110,7 @@ EXPERIMENTS = (
         kind="squeezenet-gn",
         iterations=5,
         learning_rate="0.02",
+        central_learning_rate="0.01",
         momentum="0.9",
         clipping_norm="2",
         rows=8_000,
@@ -191,6 +197,12 @@ def task_of(experiment: Experiment, unit: str, clients: int, records: int) -> Ta
         noise = noise_multiplier(Plan.of(task), EPSILON, "zero-out")
         task = replace(task, privacy=replace(task.privacy, noise_multiplier=noise))
     return task
+
+
+def central_task_of(experiment: Experiment, records: int) -> Task:
+    """The task of all rows in one place."""
+    changes = {"learning_rate": experiment.central_learning_rate or experiment.learning_rate}
+    return task_of(replace(experiment, **changes), "none", experiment.clients[0], records)
 
 
 def _training(experiment: Experiment) -> dict[str, Any]:

@@ -23,7 +23,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # several threads on few cores ar
 import numpy as np
 from _learning_report import RESULTS, machine, write, write_page
 from _learning_runs import Judge, Step, central, encrypted, federated, integers
-from _learning_tasks import EXPERIMENTS, Experiment, experiment_named, task_of, variants_of
+from _learning_tasks import EXPERIMENTS, Experiment, central_task_of, experiment_named, task_of, variants_of
 
 from anofel.errors import AnofelError
 from anofel.learning import splits
@@ -107,7 +107,8 @@ class Run:
         open_task = task_of(self.experiment, "none", len(parts), records)
         judge = Judge(open_task, self.test)
         if self.wants("central"):
-            self.keep("central", "none", central(open_task, self.train, judge, iterations))
+            task = central_task_of(self.experiment, records)
+            self.keep("central", "none", central(task, self.train, judge, iterations))
         if self.wants("federated"):
             self.keep("federated", "none", federated(open_task, parts, judge, iterations))
         if self.wants("no DP"):
