@@ -11,6 +11,7 @@ from anofel.board.light_client import LightClient
 from anofel.board.rules.committees import complete_rounds
 from anofel.board.state import KeyRun, KeyVote
 from anofel.committee import schemes
+from anofel.committee.errors import KeyGenerationFailed
 from anofel.committee.interface import KeyGeneration, RoundMessage
 from anofel.errors import InvalidInput
 from anofel.messages import Run
@@ -68,7 +69,11 @@ class KeyCeremony(RunMember):
     def judge(self, run: KeyRun) -> None:
         """Look through all rounds for whoever made the run fail. Raises ``KeyGenerationFailed``."""
         rounds = [self.messages(run, number) for number in range(complete_rounds(run))]
-        self._generation.observe(generation_run(self.described, self.board.genesis.hash), rounds)
+        try:
+            self._generation.observe(generation_run(self.described, self.board.genesis.hash), rounds)
+        except KeyGenerationFailed as error:
+            if error.culprits:
+                raise
 
     def earlier_message(self, number: int) -> RoundMessage | None:
         """Return our message of a round that went by files."""

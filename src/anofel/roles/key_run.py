@@ -205,8 +205,8 @@ class RunMember(CertifiedRole):
         if isinstance(result, GeneratedKey | ResharedKey):
             return self._post_key(run, result)
         least, most = min_rounds(run.run), max_rounds(run.run)
-        total = f"{least}" if least == most else f"at least {least}"
-        self.say(f"Round {current.round} of {total} is complete.")
+        whole = f"a run has {least}" if least == most else f"a run has at least {least}, numbered from 0"
+        self.say(f"Round {current.round} is complete; {whole}.")
         following = self.kept.keep(result)
         if following.message is None:
             return f"the others to post round {following.round}"
