@@ -140,8 +140,9 @@ def _overhead(result: dict[str, Any]) -> list[str]:
         ratio = check["overhead_seconds"] / max(check["train_seconds"], 1e-9)
         share = f" ({ratio:.0%} of its training)" if ratio < MEANINGFUL else ""
         same = "the same integers" if check["same_integers"] else "OTHER INTEGERS"
+        iterations = "1 iteration" if check["iterations"] == 1 else f"{check['iterations']} iterations"
         lines += [
-            f"Through the encrypted protocol ({check['clients']} clients, {check['iterations']} iterations,",
+            f"Through the encrypted protocol ({check['clients']} clients, {iterations},",
             f"{check['parameters']:,} parameters): {same} as the plain path. In an iteration a client",
             f"trains for {check['train_seconds']:.3f} s of CPU and spends",
             f"{check['overhead_seconds']:.3f} s on all else{share}: its data's digest, its ledger, noise,",
