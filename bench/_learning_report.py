@@ -87,7 +87,8 @@ def plot(result: dict[str, Any], path: Path) -> None:
     axes.set_ylabel(result["measure"])
     axes.set_title(result["title"] + (" (shortened)" if result["shortened"] else ""), fontsize=10)
     axes.grid(alpha=0.3)
-    axes.legend(fontsize=8)
+    if result["variants"]:
+        axes.legend(fontsize=8)
     figure.tight_layout()
     figure.savefig(path, dpi=120, metadata={"Software": None})
     pyplot.close(figure)
