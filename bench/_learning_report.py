@@ -7,6 +7,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from _paper import BENCHMARKS
+
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "docs" / "results"
 PAGE = ROOT / "docs" / "experiments.md"
@@ -24,12 +26,6 @@ MEANINGFUL = 100
 """A share of hardly any training says nothing."""
 PAPER_ACCURACY = {"mnist-iid": 0.9927, "cifar-resnet20": 0.9060}
 """Of AnoFel §5, with the paper's own privacy formula."""
-PAPER_PROOF_SHARE = {"lenet5": 0.39, "resnet20-gn": 0.17, "squeezenet-gn": 0.07}
-"""AnoFel §5: the proof's share of a client's time in an iteration, training included."""
-PAPER_PROOF_SECONDS = 1.25
-PAPER_TRAINING_SECONDS = {"lenet5": 0.616, "resnet20-gn": 0.791, "squeezenet-gn": 1.276}
-"""The same: a proof among 512 clients on 8 threads; training 1,024 images on a GPU."""
-PAPER_DATA = {"lenet5": "MNIST", "resnet20-gn": "CIFAR-10", "squeezenet-gn": "TinyImageNet"}
 
 
 def machine() -> dict[str, Any]:
@@ -104,7 +100,7 @@ def plot(result: dict[str, Any], path: Path) -> None:
 
 
 def write_page(directory: Path = RESULTS, page: Path = PAGE) -> None:
-    """Write the page of all results that are there; nothing in it is typed by hand."""
+    """Write the page of all results that are there; of its figures only those in CARE are typed by hand."""
     lines = [
         "# Experiments",
         "",
@@ -161,14 +157,13 @@ def _overhead(result: dict[str, Any]) -> list[str]:
             "proof, encryption to two committees, signature.",
             "",
         ]
-    kind = result["kind"]
-    if result["encrypted"] and kind in PAPER_PROOF_SHARE:
-        training, share_of_all = PAPER_TRAINING_SECONDS[kind], PAPER_PROOF_SHARE[kind]
-        derived = (PAPER_PROOF_SECONDS / share_of_all - training) / training
+    quoted = next((one for one in BENCHMARKS.values() if one.kind == result["kind"]), None)
+    if result["encrypted"] and quoted is not None:
+        derived = quoted.beside_training / quoted.training
         lines += [
-            f"The paper ({PAPER_DATA[kind]}, 512 clients, training on a GPU, the rest on 8 threads): proof",
+            f"The paper ({quoted.data}, 512 clients, training on a GPU, the rest on 8 threads): proof",
             f"and encryption take {derived:.0%} of the training, derived from its statement that the proof",
-            f"alone is {share_of_all:.0%} of the whole.",
+            f"alone is {quoted.proof_share:.0%} of the whole.",
             "",
         ]
     return lines

@@ -21,6 +21,7 @@ from pathlib import Path
 
 import numpy as np
 from _iteration import Committee, Crowd, Iteration, Opening, next_model
+from _paper import BENCHMARKS
 from _processes import measure_demo
 from _table import Row, best, report, taken
 
@@ -54,11 +55,6 @@ PAPER_PROOFS = {
 }
 """Setup prove and verify, training prove and verify, in seconds (its table of runtimes)."""
 PAPER_SETUP_BYTES = 360
-PAPER_CLIENT_BYTES = {61_706: 9.2e6, 273_258: 41e6, 832_456: 124e6}
-PAPER_AGGREGATOR = {61_706: 13.3, 273_258: 56.8, 832_456: 174.6}
-"""512 clients: adding and partial decryption."""
-PAPER_CLIENT = {61_706: 1.25 / 0.39 - 0.616, 273_258: 1.25 / 0.17 - 0.791, 832_456: 1.25 / 0.07 - 1.276}
-"""512 clients: proof and encryption. Derived: the proof is 39, 17 and 7 % of a total with training."""
 DERIVED = "the paper, derived from its percentages"
 
 NOTES = """\
@@ -106,11 +102,11 @@ def measure_client(label: str, iteration: Iteration, runs: int, quoted: bool) ->
     yield Row(f"{label}: client, encrypt for two committees", encrypting, "s")
     yield Row(f"{label}: client, hash and sign", best(runs, lambda: iteration.sign(sealed[0])), "s")
     yield Row(f"{label}: client, from the end of training to the wire", min(waiting), "s")
-    peer = {"peer_name": DERIVED, "peer": PAPER_CLIENT[length]} if quoted else {}
+    peer = {"peer_name": DERIVED, "peer": BENCHMARKS[length].beside_training} if quoted else {}
     yield Row(f"{label}: client, all but training, CPU", min(cpu), "s", **peer)
     payloads = sum(len(payload) for payload in sealed[0].payloads)
     size = iteration.sign(sealed[0]) + payloads
-    yield Row(f"{label}: client, bytes", size, "bytes", QUOTED, PAPER_CLIENT_BYTES[length])
+    yield Row(f"{label}: client, bytes", size, "bytes", QUOTED, BENCHMARKS[length].client_bytes)
     each = payloads / length / len(sealed[0].payloads)
     yield Row(f"{label}: client, bytes per parameter and committee", each, "bytes")
 
@@ -134,10 +130,10 @@ def measure_opening(label: str, opening: Opening, num_clients: int, quoted: bool
     yield Row(f"{label}: aggregator, decrypt (count and sum)", counting + decrypting, "s")
     closing = opened.finishing + counting + decrypting
     yield Row(f"{label}: aggregator, from the close", closing, "s")
-    peer = {"peer_name": QUOTED, "peer": PAPER_AGGREGATOR[length]} if quoted else {}
+    peer = {"peer_name": QUOTED, "peer": BENCHMARKS[length].aggregator} if quoted else {}
     yield Row(f"{label}: aggregator, all", verifying + adding + closing, "s", **peer)
     size = len(opened.total.to_bytes()) + len(shares[1])
-    yield Row(f"{label}: aggregator, bytes", size, "bytes", QUOTED, PAPER_CLIENT_BYTES[length])
+    yield Row(f"{label}: aggregator, bytes", size, "bytes", QUOTED, BENCHMARKS[length].client_bytes)
     checking = taken(lambda: opened.verified(shares, permit)).wall
     verified = opened.verified(shares, permit)
     total: list[np.ndarray] = []
