@@ -49,8 +49,13 @@ class PostAccumulator(ABC, Generic[Payload, Sum]):
         """Add what was parsed."""
 
     @abstractmethod
-    def finish_with(self, set_digest: bytes, num_posts: int) -> Sum:
-        """Return the sum."""
+    def make_sum(self, set_digest: bytes) -> Sum:
+        """Return the sum of what was added."""
+
+    @property
+    def num_posts(self) -> int:
+        """How many posts were added."""
+        return len(self._nullifiers)
 
     def add(self, payload: CheckedPayload) -> None:
         """Add one contribution. Raises ``PayloadRefused``, ``NotAgreed``, ``DoesNotFit``."""
@@ -62,7 +67,7 @@ class PostAccumulator(ABC, Generic[Payload, Sum]):
             raise NotAgreed("The sum is finished; nothing can be added.")  # 3
         if payload.nullifier in self._nullifiers:
             raise PayloadRefused("A post is added once.")  # 4
-        if len(self._nullifiers) >= self.limits.max_posts:
+        if self.num_posts >= self.limits.max_posts:
             raise DoesNotFit(f"The sum holds {self.limits.max_posts} posts, as many as the task allows.")  # 5
         self.add_checked(payload)
         self._nullifiers.add(payload.nullifier)
@@ -72,4 +77,4 @@ class PostAccumulator(ABC, Generic[Payload, Sum]):
         if self._finished:
             raise NotAgreed("The sum is finished already.")
         self._finished = True
-        return self.finish_with(digest_of_set(self._nullifiers), len(self._nullifiers))
+        return self.make_sum(digest_of_set(self._nullifiers))

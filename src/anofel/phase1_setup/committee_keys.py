@@ -3,9 +3,8 @@
 The rounds are the scheme's (``anofel.committee.interface``); here they become postings and back.
 """
 
-from anofel.board.rules.committees import speakers
 from anofel.board.rules.common import scheme_name
-from anofel.board.state import KeyRun, KeyVote, State
+from anofel.board.state import KeyRun, KeyVote
 from anofel.committee import schemes
 from anofel.committee.context import CommitteeShape
 from anofel.committee.interface import (
@@ -60,11 +59,6 @@ def post_round(run: Run, message: RoundMessage, body: Blob) -> DkgRound:
 def posted_round(run: KeyRun, number: int) -> dict[int, bytes]:
     """Return who has posted a round, with the hash of the message."""
     return dict(run.posted.get(number, {}))
-
-
-def is_complete(state: State, run: KeyRun, number: int) -> bool:
-    """Whether everybody who speaks in a round has posted."""
-    return run.done or len(run.posted.get(number, {})) == len(speakers(state, run.run, number))
 
 
 def established_by(run: KeyRun) -> KeyVote | None:

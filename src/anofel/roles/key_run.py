@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Any, Protocol
 
 from anofel.board.light_client import LightClient
-from anofel.board.rules.committees import max_rounds, min_rounds, speakers
+from anofel.board.rules.committees import complete_rounds, max_rounds, min_rounds, num_speakers
 from anofel.board.state import KeyRun, KeyVote
 from anofel.certificates import Purpose
 from anofel.committee.errors import KeyGenerationFailed
@@ -32,7 +32,6 @@ from anofel.keystore import Keystore
 from anofel.messages import CommitteeKey, DkgRound, Run
 from anofel.phase1_setup.committee_keys import (
     established_by,
-    is_complete,
     post_key,
     post_round,
     posted_round,
@@ -65,8 +64,8 @@ def telling(say: Say) -> Report:
     def report(progress: KeyProgress) -> None:
         if progress.phase == ESTIMATE:
             say(
-                f"Making the key takes about {progress.seconds:.0f} seconds of computation on this machine; "
-                "one run in twenty takes three times as long."
+                f"Making the key takes about {progress.seconds:.0f} seconds of computation on this machine, "
+                "several times as long with bad luck."
             )
         elif progress.done == progress.total:
             say(f"Done in this round: {progress.total} {progress.phase}.")
@@ -182,8 +181,8 @@ class RunMember(CertifiedRole):
                 return f"our message of round {number} to be on the board"
             if run is None:
                 return "the others to open the run"
-            if not is_complete(self.state, run, number):
-                total = len(speakers(self.state, run.run, number))
+            if complete_rounds(run) <= number:
+                total = num_speakers(run.run, number)
                 return f"{total - len(posted)} of {total} members to post round {number}"
             self.check_earlier(number, posted)
         assert run is not None
@@ -252,7 +251,7 @@ class RunMember(CertifiedRole):
         has_share = share_name(vote.shares_id) in self.directory.secrets
         if not has_share or (self.member not in run.votes and self.kept):
             current = self.kept.current() if self.kept else None
-            if current is None or not is_complete(self.state, run, current.round):
+            if current is None or complete_rounds(run) <= current.round:
                 raise InvalidInput("The run ended, and this member has no share in its key.")
             return self._advance(run, current)
         return self.settle(run, vote)

@@ -71,12 +71,9 @@ def max_rounds(run: Run) -> int:
 
 
 def complete_rounds(run: KeyRun) -> int:
-    """How many rounds everybody has posted, from the first."""
-    dealers = len(run.run.handover.dealers) if run.run.handover is not None else 0
+    """How many rounds everybody who speaks in them has posted, from the first."""
     number = 0
-    while len(run.posted.get(number, {})) == (
-        dealers if dealers and number == DEALING_ROUND else len(run.run.members)
-    ):
+    while len(run.posted.get(number, {})) == num_speakers(run.run, number):
         number += 1
     return number
 
@@ -87,6 +84,13 @@ def _generation(run: Run) -> KeyGeneration:
 
 def _shape(run: Run) -> CommitteeShape:
     return CommitteeShape(num_members=len(run.members), threshold=run.threshold)
+
+
+def num_speakers(run: Run, number: int) -> int:
+    """How many members speak in a round."""
+    if run.handover is not None and number == DEALING_ROUND:
+        return len(run.handover.dealers)
+    return len(run.members)
 
 
 def speakers(state: State, run: Run, number: int) -> dict[int, bytes]:
@@ -117,7 +121,7 @@ def check_round(state: State, body: DkgRound, author: Author) -> Claim:
     posted = known.posted if known else {}
     if body.round > 0:
         before = posted.get(body.round - 1, {})
-        require(len(before) == len(speakers(state, run, body.round - 1)), ORDER, culprit=name)
+        require(len(before) == num_speakers(run, body.round - 1), ORDER, culprit=name)
     require(body.sender not in posted.get(body.round, {}), ONCE, culprit=name)
     check_blob(state, body.body, state.genesis.limits.max_key_bytes)
     return Claim(blobs=(body.body,))
@@ -133,13 +137,7 @@ def check_base(state: State, run: KeyRun, name: str) -> None:
 
 def _check_description(state: State, run: Run, author: Author) -> None:
     name = holder(author).name
-    valid = run.scheme < len(schemes.NAMES) and len(set(run.members)) == len(run.members)
-    try:
-        _shape(run)
-        valid = valid and max_rounds(run) > 0
-    except InvalidCommittee:
-        valid = False
-    require(valid, SHAPE, culprit=name)
+    require(_is_possible(run), SHAPE, culprit=name)
     if run.handover is not None:
         committee = state.committees.get(run.handover.key_id)
         dealers = run.handover.dealers
@@ -156,6 +154,17 @@ def _check_description(state: State, run: Run, author: Author) -> None:
         )
     opened = [r for r in state.runs.values() if r.opened_by == holder(author).subject and not r.done]
     require(len(opened) < state.genesis.limits.max_runs, TOO_MANY, culprit=name)
+
+
+def _is_possible(run: Run) -> bool:
+    if run.scheme >= len(schemes.NAMES) or len(set(run.members)) < len(run.members):
+        return False
+    try:
+        _shape(run)
+        max_rounds(run)
+    except InvalidCommittee:
+        return False
+    return True
 
 
 def apply_round(state: State, body: DkgRound, author: Author, posting_id: bytes) -> None:

@@ -63,8 +63,8 @@ class LatticeAccumulator(PostAccumulator[LatticePayload, LatticeSum]):
         with refusing(DoesNotFit):
             self._sum.add(payload.checked)
 
-    def finish_with(self, set_digest: bytes, num_posts: int) -> LatticeSum:  # noqa: ARG002 - the core counts
-        """Return the sum."""
+    def make_sum(self, set_digest: bytes) -> LatticeSum:
+        """Return the sum of what was added."""
         with refusing(PayloadRefused):
             content = self._sum.finish()
         return LatticeSum(self.iteration, self.limits, set_digest, content)

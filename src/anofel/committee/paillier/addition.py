@@ -52,10 +52,10 @@ class CiphertextAccumulator(PostAccumulator[CheckedCiphertexts, CiphertextSum]):
         square = self._key.square
         self._residues = [a * c % square for a, c in zip(self._residues, payload.residues, strict=True)]
 
-    def finish_with(self, set_digest: bytes, num_posts: int) -> CiphertextSum:
-        """Return the sum."""
+    def make_sum(self, set_digest: bytes) -> CiphertextSum:
+        """Return the sum of what was added."""
         bits = self._key.modulus_bits
-        return CiphertextSum(self.iteration, self.limits, set_digest, num_posts, self._residues, bits)
+        return CiphertextSum(self.iteration, self.limits, set_digest, self.num_posts, self._residues, bits)
 
 
 def read_sum(key: PaillierKey, iteration: IterationContext, limits: TaskLimits, data: Bytes) -> CiphertextSum:
