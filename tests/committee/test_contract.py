@@ -20,6 +20,7 @@ from tests.committee.world import (
     agree,
     assume_counted,
     contribute,
+    name,
 )
 
 
@@ -83,6 +84,25 @@ def test_a_count_is_opened_by_the_agreed_committee(lattice: Committee, paillier:
         count.verify_share(foreign, encrypted, agreed, 1, bytes(96))
     with pytest.raises(NotAgreed, match=words):
         count.combine(foreign, encrypted, agreed, [])
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        *({"iteration": {field: name("x")}} for field in ("genesis", "task", "scope")),
+        *({"iteration": {field: 3}} for field in ("iteration", "position")),
+        *({field: name("x")} for field in ("key_id", "close_hash", "set_digest", "sum_digest")),
+        {"num_posts": 3},
+        {"min_clients": 3},
+    ],
+    ids=str,
+)
+def test_the_digest_of_an_agreed_set_covers_every_field(lattice: Committee, change: dict[str, Any]) -> None:
+    """Proofs of shares bind this digest; for some fields nothing else would notice."""
+    agreed = agree(lattice, add_up(lattice, {n: contribute(lattice, n) for n in range(2)}))
+    if "iteration" in change:
+        change = {"iteration": replace(agreed.iteration, **change["iteration"])}
+    assert replace(agreed, **change).digest != agreed.digest
 
 
 def test_what_is_kept_is_neither_pickled_nor_copied(committee: Committee) -> None:
