@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 from anofel import cli
 from anofel.errors import AnofelError, InvalidInput
 from anofel.learning.certified import dataset_digest
+from anofel.studies.fetch import StudyNotFetched
 from anofel.studies.table import RowDoesNotFit
 from tests.patients import make_dataset, make_table
 
@@ -100,6 +101,23 @@ def test_check_shows_the_digest_that_gets_certified(tmp_path):
 def test_check_points_at_the_row_that_does_not_fit(tmp_path):
     with pytest.raises(RowDoesNotFit, match="Line 2, column 'stage'"):
         run("check", *write(tmp_path, lambda text: re.sub(",I+,", ",IV,", text, count=1)))
+
+
+def test_split_deals_rows_out_to_clients(tmp_path):
+    task, rows = write(tmp_path)
+    words = ("split", task, "--file", rows, "--clients", "3", "--out")
+    report = json.loads(run(*words, str(tmp_path / "a"), "--json"))
+    assert report["rows"] == {"client-1.csv": 6, "client-2.csv": 5, "client-3.csv": 5, "test.csv": 4}
+    assert json.loads(run("check", task, str(tmp_path / "a" / "client-1.csv"), "--json"))["rows"] == 6
+    assert f"{tmp_path / 'b' / 'test.csv'}: 4 rows" in run(*words, str(tmp_path / "b"))
+
+
+def test_split_takes_the_rows_of_a_study(tmp_path):
+    task, _ = write(tmp_path)
+    named = TASK.replace('name = "own"', 'name = "own"\nstudy = "nwtco"').partition("[schema]")[0]
+    Path(task).write_text(named)
+    with pytest.raises(StudyNotFetched, match="anofel study fetch nwtco"):
+        run("split", task, "--clients", "3", "--out", str(tmp_path / "a"))
 
 
 def test_a_mistake_is_one_sentence_and_no_stack_trace(monkeypatch, capsys):

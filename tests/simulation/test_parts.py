@@ -93,13 +93,13 @@ def test_made_up_rows_fit_their_schema_and_can_be_learned(study):
     assert np.array_equal(rows.features, made_up_rows(schema, 300, seed=1).features)
 
 
-@pytest.mark.parametrize("split", ["iid", "dirichlet:0.3", "sizes:0.3"])
+@pytest.mark.parametrize("split", ["iid", "by-label", "dirichlet:0.3", "sizes:0.3"])
 def test_a_split_gives_every_row_to_one_client(split):
     rows = make_dataset(50)
     assert sum(len(entry) for entry in split_rows(rows, 5, split)) == 50
 
 
-@pytest.mark.parametrize("split", ["", "even", "dirichlet", "dirichlet:x", "sizes:-1", "iid:3"])
+@pytest.mark.parametrize("split", ["", "even", "dirichlet", "dirichlet:x", "sizes:-1", "iid:3", "by-label:1"])
 def test_a_split_that_is_none_is_refused(split):
     with pytest.raises(InvalidInput):
         split_rows(make_dataset(50), 5, split)

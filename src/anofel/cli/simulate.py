@@ -29,7 +29,7 @@ def simulate(
     ] = None,
     iterations: Annotated[int, typer.Option(min=1, help="Iterations.")] = 5,
     split: Annotated[
-        str, typer.Option(help="How rows are split: iid, dirichlet:ALPHA (labels), sizes:ALPHA.")
+        str, typer.Option(help="How rows are split: iid, by-label, dirichlet:ALPHA (labels), sizes:ALPHA.")
     ] = "iid",
     rows: Annotated[Path | None, typer.Option(help="A file of your own rows, for one task file.")] = None,
     made_up_rows: Annotated[

@@ -1,4 +1,4 @@
-"""``anofel study``: list and fetch real data sets, check your own file against a task."""
+"""``anofel study``: fetch real data sets, deal their rows out, check your own file against a task."""
 
 import json
 from pathlib import Path
@@ -101,3 +101,36 @@ def check(
         typer.echo(
             f"{len(dataset):,} rows fit the schema, with {features} features each.\nDataset digest: {digest}"
         )
+
+
+@app.command()
+def split(
+    task: Annotated[Path, typer.Argument(help="A task file; its schema is applied.")],
+    clients: Annotated[int, typer.Option(min=1, help="How many clients.", show_default=False)],
+    out: Annotated[Path, typer.Option(help="A new directory.", show_default=False)],
+    file: Annotated[
+        Path | None, typer.Option(help="Your own rows; otherwise the study that the task names.")
+    ] = None,
+    how: Annotated[
+        str, typer.Option("--split", help="iid, by-label, dirichlet:ALPHA (labels) or sizes:ALPHA.")
+    ] = "iid",
+    rows: Annotated[
+        int | None, typer.Option(min=1, help="Deal out at most so many; a quarter as many are for testing.")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Of the split; it is public.")] = 0,
+    as_json: JsonOption = False,
+) -> None:
+    """Deal rows out to clients, to try a deployment: a file for each, and one for the owner to measure by.
+
+    Example: anofel study split task.toml --clients 4 --out rows
+    """
+    from anofel.learning.deal import Deal
+    from anofel.task import Task
+
+    deal = Deal(task=Task.load(task), clients=clients, file=file, split=how, most=rows, seed=seed)
+    sizes = deal.write(out)
+    if as_json:
+        typer.echo(json.dumps({"directory": str(out), "rows": sizes}))
+    else:
+        for name, count in sizes.items():
+            typer.echo(f"{out / name}: {count:,} rows")

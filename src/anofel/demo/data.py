@@ -1,8 +1,6 @@
 """The studies of a demo: rows for every client, a task file, and the model that pooled data would give."""
 
-import csv
-import io
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
 from importlib import resources
@@ -16,19 +14,19 @@ from anofel.files import write_new_file
 from anofel.learning.build import network_of
 from anofel.learning.evaluate import evaluate_on
 from anofel.learning.integer_model import IntegerModel
+from anofel.learning.splits import iid
 from anofel.privacy.calibrate import noise_multiplier
 from anofel.privacy.plan import Plan
 from anofel.studies.bundled import BUNDLED, bundled_named, load_bundled
 from anofel.studies.catalogue import STUDIES, Study, study_named
-from anofel.studies.dataset import Dataset
 from anofel.studies.fetch import fetch, verified_file
+from anofel.studies.load import hold_out
 from anofel.studies.schema import TableSchema
-from anofel.studies.table import Table, encode_table, read_table
+from anofel.studies.table import Table, TableRows, read_table
 from anofel.task import Task
 
 FALLBACK: Final = {"support2": "breast-cancer", "nwtco": "diabetes"}
 """What stands in for a study that cannot be fetched."""
-_TEST_SHARE: Final = 5
 _CENTRAL_STEPS: Final = 400
 _CENTRAL_RATE: Final = 4.0
 
@@ -62,10 +60,11 @@ class DemoStudy:
     study: Study
     number: int
     """Its dataset type, from 1."""
-    table: Table
-    parts: tuple[list[int], ...]
+    pooled: TableRows
+    """The rows of all clients together."""
+    parts: tuple[TableRows, ...]
     """The rows of each client."""
-    held_out: list[int]
+    held_out: TableRows
     """The rows that the owner measures by."""
 
     @property
@@ -94,13 +93,7 @@ class DemoStudy:
     @property
     def largest(self) -> int:
         """The most rows of a client."""
-        return max(len(part) for part in self.parts)
-
-    def encoded(self, rows: Iterable[int]) -> Dataset:
-        """Encode some rows by the study's schema."""
-        schema = self.study.schema()
-        assert isinstance(schema, TableSchema)
-        return encode_table(_take(self.table, rows), schema)
+        return max(len(part.labels) for part in self.parts)
 
 
 def load_studies(options: Options, say: Say) -> list[DemoStudy]:
@@ -110,12 +103,11 @@ def load_studies(options: Options, say: Say) -> list[DemoStudy]:
         study, table = _rows(name, say)
         if study.name in {other.name for other in found}:
             raise InvalidInput(f"The study {study.name} stands in for another one and cannot be used twice.")
-        order = [int(row) for row in np.random.default_rng(options.seed).permutation(len(table))]
-        cut = len(order) // _TEST_SHARE
-        if len(order) - cut < options.clients:
-            raise InvalidInput(f"{study.name} has too few rows for {options.clients} clients.")
-        parts = tuple(order[cut + place :: options.clients] for place in range(options.clients))
-        found.append(DemoStudy(study, number, table, parts, order[:cut]))
+        schema = study.schema()
+        assert isinstance(schema, TableSchema)
+        train, test = hold_out(TableRows.of(table, schema), options.seed)
+        parts = tuple(iid(train, options.clients, options.seed))
+        found.append(DemoStudy(study, number, train, parts, test))
     return found
 
 
@@ -148,8 +140,8 @@ def write_files(study: DemoStudy, options: Options, layout: Layout) -> Task:
     noise = noise_multiplier(plan, TARGET_EPSILON, "zero-out")
     layout.task(study.name).write_text(task_text(study, options, noise))
     for number, part in enumerate(study.parts, start=1):
-        write_new_file(layout.rows(study.client(number)), _csv(_take(study.table, part)))
-    write_new_file(layout.rows(study.owner), _csv(_take(study.table, study.held_out)))
+        write_new_file(layout.rows(study.client(number)), part.table.to_csv())
+    write_new_file(layout.rows(study.owner), study.held_out.table.to_csv())
     return Task.load(layout.task(study.name))
 
 
@@ -206,26 +198,12 @@ def policy_text(studies: list[DemoStudy], layout: Layout) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _take(table: Table, rows: Iterable[int]) -> Table:
-    chosen = list(rows)
-    columns = {name: [cells[row] for row in chosen] for name, cells in table.columns.items()}
-    return Table(columns, range(1, len(chosen) + 1))
-
-
-def _csv(table: Table) -> bytes:
-    text = io.StringIO()
-    writer = csv.writer(text)
-    writer.writerow(table.columns)
-    writer.writerows(zip(*table.columns.values(), strict=True))
-    return text.getvalue().encode()
-
-
 # The peer
 
 
 def central_quality(study: DemoStudy, task: Task) -> dict[str, float]:
     """Train on all rows at one place, without privacy, and measure as the owner does."""
-    pooled = study.encoded(row for part in study.parts for row in part)
+    pooled = study.pooled.dataset
     network, inputs = network_of(task), pooled.inputs()
     parameters = network.initial()
     velocity = {name: np.zeros_like(array) for name, array in parameters.items()}
@@ -235,4 +213,4 @@ def central_quality(study: DemoStudy, task: Task) -> dict[str, float]:
             velocity[name] = 0.9 * velocity[name] - _CENTRAL_RATE / 10 * array
             parameters[name] = parameters[name] + velocity[name]
     model = IntegerModel.from_parameters(parameters, task.model.scale_bits, momentum=False)
-    return evaluate_on(task, study.encoded(study.held_out))(model)
+    return evaluate_on(task, study.held_out.dataset)(model)

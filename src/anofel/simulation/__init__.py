@@ -11,6 +11,7 @@ The smallest complete program is ``examples/train_a_model.py``::
 them and computes the same integers. ``docs/simulate.md`` says what neither shows.
 """
 
+from anofel.learning.splits import split_rows
 from anofel.simulation.board_run import Simulation
 from anofel.simulation.parts import (
     CommitteeSettings,
@@ -19,7 +20,7 @@ from anofel.simulation.parts import (
     SimulatedTask,
 )
 from anofel.simulation.plain_run import InsecurePlainSimulation
-from anofel.simulation.rows import made_up_rows, split_rows
+from anofel.simulation.rows import made_up_rows
 
 __all__ = [
     "CommitteeSettings",

@@ -1,11 +1,10 @@
-"""Rows for a simulation: a study's, or made-up ones, split over the clients."""
+"""Made-up rows, for a simulation of a task whose data is not here."""
 
 import math
 
 import numpy as np
 
 from anofel.errors import InvalidInput
-from anofel.learning import splits
 from anofel.studies.dataset import Dataset
 from anofel.studies.schema import ImageSchema, Schema
 
@@ -30,22 +29,3 @@ def made_up_rows(schema: Schema, count: int, seed: int = 0) -> Dataset:
     else:
         features = np.rint(np.ldexp(inputs, schema.fraction_bits)).astype(np.int32)
     return Dataset(features.reshape(count, *schema.row_shape), labels.astype(np.int32), schema)
-
-
-def split_rows(rows: Dataset, clients: int, split: str = "iid", seed: int = 0) -> list[Dataset]:
-    """Split rows over clients, reproducibly.
-
-    ``iid``; ``dirichlet:ALPHA`` for skewed labels; ``sizes:ALPHA`` for skewed sizes. Raises ``InvalidInput``.
-    """
-    kind, _, parameter = split.partition(":")
-    if kind == "iid" and not parameter:
-        return splits.iid(rows, clients, seed)
-    try:
-        alpha = float(parameter)
-    except ValueError:
-        alpha = math.nan
-    if kind == "dirichlet":
-        return splits.label_skew(rows, clients, alpha, seed)
-    if kind == "sizes":
-        return splits.quantity_skew(rows, clients, alpha, seed)
-    raise InvalidInput(f"There is no split '{split}'; use iid, dirichlet:ALPHA or sizes:ALPHA.")

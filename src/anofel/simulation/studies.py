@@ -8,11 +8,12 @@ from pathlib import Path
 from anofel.errors import InvalidInput
 from anofel.learning.build import trainer_of
 from anofel.learning.evaluate import evaluate_on
+from anofel.learning.splits import split_rows
 from anofel.learning.trainer import Predictor
 from anofel.privacy.calibrate import noise_multiplier
 from anofel.privacy.plan import Plan
 from anofel.simulation.parts import SimulatedTask
-from anofel.simulation.rows import made_up_rows, split_rows
+from anofel.simulation.rows import made_up_rows
 from anofel.studies.catalogue import study_named
 from anofel.studies.dataset import Dataset
 from anofel.studies.load import hold_out, load_file, load_study

@@ -21,6 +21,7 @@ import math
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +32,17 @@ from anofel.studies.schema import Schema, schema_digest
 _MAGIC = b"anofel.dataset.1"
 _SAMPLE_CODES = {"|u1": 1, "<i4": 4}
 _CHUNK_BYTES = 1 << 20
+
+
+class LabelledRows(Protocol):
+    """Rows that can be dealt out: a dataset, or a table together with the dataset that it encodes to."""
+
+    @property
+    def labels(self) -> NDArray[np.int32]:
+        """The class of each row."""
+
+    def take(self, rows: NDArray[np.int64]) -> Self:
+        """Select rows, in the order given."""
 
 
 @dataclass(frozen=True, eq=False)

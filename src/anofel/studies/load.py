@@ -1,15 +1,21 @@
-"""Load a study or a user's own file as datasets."""
+"""Load a study or a user's own file: as datasets, or as rows that can be dealt out into files again."""
 
+import io
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 
 from anofel.errors import InvalidInput
 from anofel.studies.catalogue import Study
-from anofel.studies.dataset import Dataset
+from anofel.studies.dataset import Dataset, LabelledRows
 from anofel.studies.fetch import verified_file
 from anofel.studies.schema import ImageSchema, Schema, TableSchema
-from anofel.studies.table import encode_table, read_table
+from anofel.studies.table import TableRows, read_table
+
+FileRows = TableRows | Dataset
+"""Rows as a file holds them: of a table the cells and their encoding; images are their own encoding."""
+T = TypeVar("T", bound=LabelledRows)
 
 _TEST_SHARE = 5
 """One row in five is kept for testing where the study itself has no test set."""
@@ -17,10 +23,14 @@ _TEST_SHARE = 5
 
 def load_study(study: Study, seed: int = 0) -> tuple[Dataset, Dataset]:
     """Load a fetched study: rows to train on, and rows to test on."""
-    schema = study.schema()
+    train, test = study_rows(study, study.schema(), seed)
+    return _encoded(train), _encoded(test)
+
+
+def study_rows(study: Study, schema: Schema, seed: int = 0) -> tuple[FileRows, FileRows]:
+    """Load a fetched study as its files hold it: rows to train on, and rows to test on."""
     if isinstance(schema, TableSchema):
-        whole = encode_table(read_table(verified_file(study, f"{study.name}.csv")), schema)
-        return hold_out(whole, seed)
+        return hold_out(TableRows.of(read_table(verified_file(study, f"{study.name}.csv")), schema), seed)
     from anofel.studies import images
 
     if study.name == "cifar-10":
@@ -30,11 +40,11 @@ def load_study(study: Study, seed: int = 0) -> tuple[Dataset, Dataset]:
     return images.load_idx(study)
 
 
-def hold_out(dataset: Dataset, seed: int) -> tuple[Dataset, Dataset]:
+def hold_out(rows: T, seed: int) -> tuple[T, T]:
     """Keep one row in five for testing, by a public seed."""
-    order = np.random.default_rng(seed).permutation(len(dataset))
-    cut = len(dataset) // _TEST_SHARE
-    return dataset.take(order[cut:]), dataset.take(order[:cut])
+    order = np.random.default_rng(seed).permutation(len(rows.labels))
+    cut = len(order) // _TEST_SHARE
+    return rows.take(order[cut:]), rows.take(order[:cut])
 
 
 def load_file(path: Path, schema: Schema) -> Dataset:
@@ -42,9 +52,27 @@ def load_file(path: Path, schema: Schema) -> Dataset:
 
     An image file holds two arrays: ``images`` (unsigned bytes) and ``labels``.
     """
+    return _encoded(file_rows(path, schema))
+
+
+def file_rows(path: Path, schema: Schema) -> FileRows:
+    """Load a user's own file by a schema, as the file holds it."""
     if isinstance(schema, TableSchema):
-        return encode_table(read_table(path), schema)
+        return TableRows.of(read_table(path), schema)
     return _load_images(path, schema)
+
+
+def _encoded(rows: FileRows) -> Dataset:
+    return rows.dataset if isinstance(rows, TableRows) else rows
+
+
+def file_of(rows: FileRows) -> tuple[str, bytes]:
+    """Give the ending and the content of a file that ``load_file`` reads as these rows."""
+    if isinstance(rows, TableRows):
+        return ".csv", rows.table.to_csv()
+    content = io.BytesIO()
+    np.savez(content, images=rows.features, labels=rows.labels)
+    return ".npz", content.getvalue()
 
 
 def _load_images(path: Path, schema: ImageSchema) -> Dataset:

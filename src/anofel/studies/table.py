@@ -1,6 +1,7 @@
 """Read users' own tables (CSV, Parquet, NumPy) and turn them into a dataset by the schema."""
 
 import csv
+import io
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -41,6 +42,41 @@ class Table:
 
     def __repr__(self) -> str:
         return f"Table(<{len(self)} rows, redacted>)"
+
+    def take(self, rows: NDArray[np.int64]) -> "Table":
+        """Select rows, in the order given; they are numbered anew."""
+        columns = {name: [cells[row] for row in rows] for name, cells in self.columns.items()}
+        return Table(columns, range(1, len(rows) + 1))
+
+    def to_csv(self) -> bytes:
+        """Write it as CSV, with the names of the columns in the first line."""
+        text = io.StringIO()
+        writer = csv.writer(text)
+        writer.writerow(self.columns)
+        writer.writerows(zip(*self.columns.values(), strict=True))
+        return text.getvalue().encode()
+
+
+@dataclass(frozen=True, eq=False)
+class TableRows:
+    """A table and the dataset that it encodes to, row by row."""
+
+    table: Table
+    dataset: Dataset
+
+    @classmethod
+    def of(cls, table: Table, schema: TableSchema) -> "TableRows":
+        """Encode a table. Raises ``RowDoesNotFit``."""
+        return cls(table, encode_table(table, schema))
+
+    @property
+    def labels(self) -> NDArray[np.int32]:
+        """The class of each row."""
+        return self.dataset.labels
+
+    def take(self, rows: NDArray[np.int64]) -> "TableRows":
+        """Select rows, in the order given."""
+        return TableRows(self.table.take(rows), self.dataset.take(rows))
 
 
 def read_table(path: Path) -> Table:
