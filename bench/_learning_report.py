@@ -3,6 +3,7 @@
 import json
 import os
 import platform
+import statistics
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -71,8 +72,11 @@ def _earlier_parts(path: Path, result: dict[str, Any]) -> dict[str, Any]:
     if any(earlier.get(name) != result[name] for name in ("command", "shortened", "seed", "machine")):
         return {}
     variants = {part["name"]: part for part in (*earlier["variants"], *result["variants"])}
-    checks = {part["clients"]: part for part in (*earlier["encrypted"], *result["encrypted"])}
-    return {"variants": list(variants.values()), "encrypted": [checks[key] for key in sorted(checks)]}
+    joined: dict[str, Any] = {"variants": list(variants.values())}
+    for name in ("encrypted", "spread"):
+        parts = {part["clients"]: part for part in (*earlier.get(name, ()), *result[name])}
+        joined[name] = [parts[key] for key in sorted(parts)]
+    return joined
 
 
 def plot(result: dict[str, Any], path: Path) -> None:
@@ -133,7 +137,7 @@ def _section(result: dict[str, Any]) -> list[str]:
     if result["experiment"] in PAPER_ACCURACY:
         figure = PAPER_ACCURACY[result["experiment"]]
         lines.append(f"| the paper's figure | | 0.9 by its own formula | {figure:.4f} | |")
-    lines += ["", *_overhead(result)]
+    lines += ["", *_spread(result), *_overhead(result)]
     lines += [
         f"`{result['command']}`, seed {result['seed']}, {made['cpu']} with {made['cores']} cores,",
         f"one thread, Python {made['python']}, NumPy {made['numpy']}, PyTorch {made['torch']}.",
@@ -142,23 +146,45 @@ def _section(result: dict[str, Any]) -> list[str]:
     return lines
 
 
+def _spread(result: dict[str, Any]) -> list[str]:
+    if not result.get("spread"):
+        return []
+    runs = {len(part["scores"]) for part in result["spread"]}
+    lines = [
+        f"The variant `client` again, {' or '.join(map(str, sorted(runs)))} runs over plain integers:",
+        f"{result['measure']} at the end.",
+        "",
+        "| clients | lowest | median | highest |",
+        "|---|---|---|---|",
+    ]
+    for part in result["spread"]:
+        scores = part["scores"]
+        figures = (min(scores), statistics.median(scores), max(scores))
+        lines.append(f"| {part['clients']} | " + " | ".join(f"{figure:.4f}" for figure in figures) + " |")
+    return [*lines, ""]
+
+
 def _overhead(result: dict[str, Any]) -> list[str]:
-    lines = []
+    if not result["encrypted"]:
+        return []
+    lines = [
+        "Through the encrypted protocol, seconds of CPU of one client in one iteration. All else is the",
+        "digest of its data, its ledger, noise, proof, encryption to two committees, signature.",
+        "",
+        "| clients | iterations | parameters | integers | training | all else | share of training |",
+        "|---|---|---|---|---|---|---|",
+    ]
     for check in result["encrypted"]:
         ratio = check["overhead_seconds"] / max(check["train_seconds"], 1e-9)
-        share = f" ({ratio:.0%} of its training)" if ratio < MEANINGFUL else ""
-        same = "the same integers" if check["same_integers"] else "OTHER INTEGERS"
-        iterations = "1 iteration" if check["iterations"] == 1 else f"{check['iterations']} iterations"
-        lines += [
-            f"Through the encrypted protocol ({check['clients']} clients, {iterations},",
-            f"{check['parameters']:,} parameters): {same} as the plain path. In an iteration a client",
-            f"trains for {check['train_seconds']:.3f} s of CPU and spends",
-            f"{check['overhead_seconds']:.3f} s on all else{share}: its data's digest, its ledger, noise,",
-            "proof, encryption to two committees, signature.",
-            "",
-        ]
+        share = f"{ratio:.0%}" if ratio < MEANINGFUL else "–"
+        same = "as in the plain path" if check["same_integers"] else "OTHERS"
+        lines.append(
+            f"| {check['clients']} | {check['iterations']} | {check['parameters']:,} | {same} "
+            f"| {check['train_seconds']:.3f} | {check['overhead_seconds']:.3f} | {share} |"
+        )
+    lines.append("")
     quoted = next((one for one in BENCHMARKS.values() if one.kind == result["kind"]), None)
-    if result["encrypted"] and quoted is not None:
+    if quoted is not None:
         derived = quoted.beside_training / quoted.training
         lines += [
             f"The paper ({quoted.data}, 512 clients, training on a GPU, the rest on 8 threads): proof",

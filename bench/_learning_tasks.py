@@ -149,7 +149,7 @@ EXPERIMENTS = (
 def variants_of(experiment: Experiment) -> tuple[str, ...]:
     """The parts of an experiment that ``--only`` can name."""
     if experiment.encrypted:
-        return ("central", "federated", "client")
+        return ("central", "federated", "client", "spread")
     record = ("record",) if experiment.record else ()
     return ("central", "federated", "no DP", "client", "paper", *record, "encrypted")
 

@@ -6,7 +6,8 @@ Run: python bench/learning.py EXPERIMENT [--iterations N] [--rows N] [--only VAR
 Variants: central (all rows in one place) and federated (plain averaging) as peers; no DP, client, record
 (both at ε = 0.9, δ = 1e-5) and paper (the paper's formulas, which prove nothing) over the integers that a
 deployment encrypts. One iteration, or for the medical studies every one, goes through the real encrypted
-protocol and must give the same integers. Results are written part by part: --only PART does one again and
+protocol and must give the same integers. The medical studies also say how far noise scatters the end of a
+run: spread repeats it over plain integers. Results are written part by part: --only PART does one again and
 keeps the others. Data: anofel study fetch; networks: anofel[torch].
 """
 
@@ -34,6 +35,7 @@ from anofel.studies.fetch import fetch, is_fetched
 from anofel.studies.load import load_study
 from anofel.task import Task
 
+SPREAD_RUNS = 20
 OVERHEAD_BAR = {"squeezenet-gn": 1.0}
 """Seconds of CPU that a client may spend on all but training in an iteration."""
 
@@ -72,6 +74,7 @@ class Run:
         self.experiment, self.seed, self.only, self.out, self.command = experiment, seed, only, out, command
         self.variants: list[dict[str, Any]] = []
         self.encrypted: list[dict[str, Any]] = []
+        self.spread: list[dict[str, Any]] = []
 
     def split(self, clients: int) -> list[Dataset]:
         if self.experiment.split == "by-label":
@@ -135,6 +138,18 @@ class Run:
         if self.wants("client"):
             scores = self.check_encrypted(task, parts, judge, iterations=iterations)
             self.add(f"client{suffix}", epsilon_of(task), scores)
+        if self.wants("spread"):
+            self.repeat(task, parts, judge)
+
+    def repeat(self, task: Task, parts: list[Dataset], judge: Judge) -> None:
+        """Run over plain integers, again and again, to see what noise and rounding do to the end."""
+        ends = []
+        for _ in range(SPREAD_RUNS):
+            *_, last = integers(task, parts, judge, task.privacy.max_releases, noise=True)
+            ends.append(round(last.score, 6))
+        note(f"spread, {len(parts)} clients: {min(ends):.4f} to {max(ends):.4f}")
+        self.spread.append({"clients": len(parts), "scores": ends})
+        write(self.result(), self.out)
 
     def converge(self, task: Task, judge: Judge) -> None:
         """Train centrally until nothing is to be gained: the best that the model can do."""
@@ -176,6 +191,7 @@ class Run:
             "machine": machine(),
             "variants": self.variants,
             "encrypted": self.encrypted,
+            "spread": self.spread,
         }
 
     def missed_bars(self) -> list[str]:
