@@ -66,3 +66,16 @@ def test_the_first_model_follows_from_the_seed_alone() -> None:
     for name, array in first.items():
         np.testing.assert_array_equal(array, again[name])
         assert not np.array_equal(array, other[name])
+
+
+@pytest.mark.parametrize("kind", ["resnet20-gn", "squeezenet-gn"])
+@pytest.mark.parametrize("seed", range(3))
+def test_the_first_model_tells_images_apart(kind: str, seed: int) -> None:
+    """Where all images got nearly the same answer, the share would be below 0.007."""
+    torch.manual_seed(seed)
+    coarse = torch.rand((64, 3, 4, 4), generator=torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        answers = make_network(kind, (32, 32, 3), 10)(
+            torch.nn.functional.interpolate(coarse, size=32, mode="bilinear")
+        )
+    assert float(answers.var(0).sum() / (answers**2).mean(0).sum()) > 0.02

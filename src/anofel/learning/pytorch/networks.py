@@ -3,6 +3,11 @@
 BatchNorm keeps running statistics outside its parameters and mixes the records of a batch; neither
 survives federated averaging, let alone clipping record by record. Pixels come as 0 … 1; each network
 first moves them to −1 … 1.
+
+GroupNorm leaves every channel a mean of its own, and rectified maps carry it on: after many layers the first
+model would answer nearly the same to all images, and clients with few steps an iteration would not get
+away from that. So filters start without a mean, residual blocks as their shortcut, and SqueezeNet, which
+had no norm at all, normalises after rectifying.
 """
 
 from collections.abc import Callable
@@ -43,7 +48,7 @@ class ResidualBlock(nn.Module):
         super().__init__()
         stride = 1 if inputs == outputs else 2
         self.first = _normed(inputs, outputs, 3, stride)
-        self.second = _normed(outputs, outputs, 3)
+        self.second = _normed(outputs, outputs, 3, gain=0)
         self.shortcut = nn.Identity() if stride == 1 else _normed(inputs, outputs, 1, stride)
 
     def forward(self, maps: Tensor) -> Tensor:
@@ -85,8 +90,8 @@ class Fire(nn.Module):
 
     def forward(self, maps: Tensor) -> Tensor:
         """Join both expansions."""
-        few = torch.relu(self.squeeze(maps))
-        joined = torch.cat([torch.relu(self.expand1(few)), torch.relu(self.expand3(few))], dim=1)
+        few = _rectified(self.squeeze, maps)
+        joined = torch.cat([_rectified(self.expand1, few), _rectified(self.expand3, few)], dim=1)
         return joined + maps if self.keeps_width else joined
 
 
@@ -104,10 +109,11 @@ class SqueezeNet(nn.Module):
             inputs = outputs
         self.fires = nn.ModuleList(fires)
         self.classify = nn.Conv2d(inputs, classes, 1)
+        nn.init.normal_(self.classify.weight, std=0.01)
 
     def forward(self, images: Tensor) -> Tensor:
         """Give one logit per class."""
-        maps = torch.relu(self.stem(_centred(images)))
+        maps = _rectified(self.stem, _centred(images))
         for place, fire in enumerate(self.fires):
             maps = fire(nn.functional.max_pool2d(maps, 2) if place in self.POOL_BEFORE else maps)
         logits: Tensor = self.classify(maps)
@@ -129,8 +135,19 @@ def _centred(images: Tensor) -> Tensor:
     return 2 * images - 1
 
 
-def _normed(inputs: int, outputs: int, window: int, stride: int = 1) -> nn.Sequential:
-    return nn.Sequential(
-        nn.Conv2d(inputs, outputs, window, stride=stride, padding=window // 2),
-        nn.GroupNorm(outputs // _CHANNELS_PER_GROUP, outputs),
-    )
+def _rectified(layers: nn.Sequential, maps: Tensor) -> Tensor:
+    """Convolve, rectify, then normalise."""
+    convolution, norm = layers
+    normed: Tensor = norm(torch.relu(convolution(maps)))
+    return normed
+
+
+def _normed(inputs: int, outputs: int, window: int, stride: int = 1, gain: float = 1) -> nn.Sequential:
+    convolution = nn.Conv2d(inputs, outputs, window, stride=stride, padding=window // 2)
+    norm = nn.GroupNorm(outputs // _CHANNELS_PER_GROUP, outputs)
+    with torch.no_grad():
+        convolution.weight -= convolution.weight.mean(dim=(1, 2, 3), keepdim=True)
+        assert convolution.bias is not None
+        convolution.bias.zero_()
+        norm.weight.fill_(gain)
+    return nn.Sequential(convolution, norm)
