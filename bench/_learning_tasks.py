@@ -24,6 +24,8 @@ class Experiment:
     split: str = "iid"
     clients: tuple[int, ...] = (16,)
     iterations: int
+    open_iterations: int = 0
+    """Of the variants without privacy, if they get more: each iteration costs the others noise."""
     rate: int = 1
     """The owner's learning rate."""
     peer_rate: int = 1
@@ -45,6 +47,11 @@ class Experiment:
     shortened: str = ""
     bars: tuple[tuple[str, float], ...] = ()
 
+    @property
+    def unprotected_iterations(self) -> int:
+        """Iterations of central, federated and no DP."""
+        return self.open_iterations or self.iterations
+
 
 EXPERIMENTS = (
     Experiment(
@@ -52,7 +59,8 @@ EXPERIMENTS = (
         title="LeNet5 on MNIST, 16 clients, IID",
         study="mnist",
         kind="lenet5",
-        iterations=40,
+        iterations=25,
+        open_iterations=40,
         learning_rate="0.05",
         central_learning_rate="0.01",
         momentum="0.9",
@@ -175,7 +183,12 @@ def task_of(experiment: Experiment, unit: str, clients: int, records: int) -> Ta
         "records_per_client": records,
     }
     if unit == "none":
-        privacy |= {"unit": "client", "clipping_norm": "1000", "noise_multiplier": "0.001"}
+        privacy |= {
+            "unit": "client",
+            "clipping_norm": "1000",
+            "noise_multiplier": "0.001",
+            "max_releases": experiment.unprotected_iterations,
+        }
     if unit == "record":
         assert experiment.record is not None
         record, training = experiment.record, {"algorithm": "fedsgd"}

@@ -106,7 +106,10 @@ class Run:
                 self.run_plain(parts)
 
     def run_plain(self, parts: list[Dataset]) -> None:
-        iterations, records = self.experiment.iterations, max(map(len, parts))
+        iterations, records = (
+            self.experiment.open_iterations or self.experiment.iterations,
+            max(map(len, parts)),
+        )
         open_task = task_of(self.experiment, "none", len(parts), records)
         judge = Judge(open_task, self.test)
         if self.wants("central"):
@@ -319,7 +322,7 @@ def changes(experiment: Experiment, options: argparse.Namespace) -> dict[str, An
     """What the command line shortens; it stands in the results."""
     changed: dict[str, Any] = {}
     if options.iterations is not None:
-        changed["iterations"] = options.iterations
+        changed |= {"iterations": options.iterations, "open_iterations": 0}
         if experiment.record is not None:
             changed["record"] = {**experiment.record, "iterations": options.iterations}
     if options.rows is not None:
