@@ -106,10 +106,7 @@ class Run:
                 self.run_plain(parts)
 
     def run_plain(self, parts: list[Dataset]) -> None:
-        iterations, records = (
-            self.experiment.open_iterations or self.experiment.iterations,
-            max(map(len, parts)),
-        )
+        iterations, records = self.experiment.unprotected_iterations, max(map(len, parts))
         open_task = task_of(self.experiment, "none", len(parts), records)
         judge = Judge(open_task, self.test)
         if self.wants("central"):
