@@ -16,8 +16,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from subprocess import PIPE, Popen
 
-TASK = Path(__file__).resolve().parent / "tasks" / "mnist-four.toml"
-POLICY = TASK.with_name("mnist-four-policy.toml")
+HERE = Path(__file__).resolve().parent
+TASK, POLICY = HERE / "tasks" / "mnist-four.toml", HERE / "policies" / "mnist-four.toml"
 CLOCK = "--interval 0.5 --bundle-size 1 --bundle-wait 1 --size-class 100000:4 --post-from 10 --train 60"
 MEMBERS, CLIENTS = "abc", ("client-1", "client-2", "client-3", "client-4")
 

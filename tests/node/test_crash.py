@@ -162,9 +162,18 @@ def test_a_full_disk_stops_the_node_with_one_sentence(tmp_path: Path, keys: KeyD
 
 def crash_at_random(board: BoardOfTest, keys: KeyDirectory, rounds: int, seed: int) -> None:
     generator, load = random.Random(seed), Load(board, 60 * rounds)
-    for _ in range(rounds):
+
+    def kill(node: NodeProcess, seconds: float, *, after_accepting: bool) -> None:
+        deadline = time.monotonic() + 60
+        while after_accepting and not load.accepted and time.monotonic() < deadline:
+            time.sleep(0.01)
+        time.sleep(seconds)
+        node.process.kill()
+
+    for number in range(rounds):
         node, stop = NodeProcess(board.directory), threading.Event()
-        killer = threading.Timer(generator.uniform(0.05, 0.6), node.process.kill)
+        moment, first = generator.uniform(0.05, 0.6), number == 0
+        killer = threading.Thread(target=kill, args=(node, moment), kwargs={"after_accepting": first})
         killer.start()
         load.run(node.url, stop)
         killer.join()
