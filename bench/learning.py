@@ -27,7 +27,7 @@ from _learning_runs import Judge, Step, central, encrypted, federated, integers
 from _learning_tasks import EXPERIMENTS, Experiment, central_task_of, experiment_named, task_of, variants_of
 
 from anofel.errors import AnofelError
-from anofel.learning import splits
+from anofel.learning.splits import split_rows
 from anofel.privacy.plan import Plan
 from anofel.studies.catalogue import study_named
 from anofel.studies.dataset import Dataset
@@ -77,9 +77,7 @@ class Run:
         self.spread: list[dict[str, Any]] = []
 
     def split(self, clients: int) -> list[Dataset]:
-        if self.experiment.split == "by-label":
-            return splits.by_label(self.train, clients)
-        return splits.iid(self.train, clients, self.seed)
+        return split_rows(self.train, clients, self.experiment.split, self.seed)
 
     def wants(self, variant: str) -> bool:
         return not self.only or variant in self.only

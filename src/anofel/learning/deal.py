@@ -5,14 +5,10 @@ from pathlib import Path
 
 import numpy as np
 
-from anofel.errors import InvalidInput
 from anofel.files import Secret, write_new_directory
 from anofel.learning.splits import split_rows
-from anofel.studies.catalogue import study_named
-from anofel.studies.load import FileRows, file_of, file_rows, hold_out, study_rows
+from anofel.studies.load import FileRows, chosen_rows, file_of
 from anofel.task import Task
-
-TEST = "test"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +35,7 @@ class Deal:
             f"client-{number}": part
             for number, part in enumerate(split_rows(train, self.clients, self.split, self.seed), start=1)
         }
-        parts[TEST] = test
+        parts["test"] = test
         files, sizes = {}, {}
         for name, part in parts.items():
             ending, content = file_of(part)
@@ -48,12 +44,7 @@ class Deal:
         return sizes
 
     def _load(self) -> tuple[FileRows, FileRows]:
-        if self.file is not None:
-            train, test = hold_out(file_rows(self.file, self.task.schema), self.seed)
-        elif self.task.study:
-            train, test = study_rows(study_named(self.task.study), self.task.schema, self.seed)
-        else:
-            raise InvalidInput("The task names no study; give a file of rows to deal out.")
+        train, test = chosen_rows(self.task.study, self.task.schema, self.file, self.seed)
         if self.most is None:
             return train, test
         return _some(train, self.most, self.seed), _some(test, max(1, self.most // 4), self.seed)

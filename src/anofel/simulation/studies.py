@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
 
-from anofel.errors import InvalidInput
 from anofel.learning.build import trainer_of
 from anofel.learning.evaluate import evaluate_on
 from anofel.learning.splits import split_rows
@@ -16,7 +15,7 @@ from anofel.simulation.parts import SimulatedTask
 from anofel.simulation.rows import made_up_rows
 from anofel.studies.catalogue import study_named
 from anofel.studies.dataset import Dataset
-from anofel.studies.load import hold_out, load_file, load_study
+from anofel.studies.load import chosen_rows, encoded, hold_out
 from anofel.studies.schema import Schema
 from anofel.task import Task, read_task
 
@@ -42,11 +41,8 @@ class RowSource:
         """Load rows to train on, and rows to test on. Raises ``InvalidInput`` and ``StudyNotFetched``."""
         if self.made_up:
             return hold_out(made_up_rows(schema, self.made_up, self.seed), self.seed)
-        if self.file is not None:
-            return hold_out(load_file(self.file, schema), self.seed)
-        if not study:
-            raise InvalidInput("The task names no study; give rows of your own, or have some made up.")
-        return load_study(study_named(study), self.seed)
+        train, test = chosen_rows(study, schema, self.file, self.seed)
+        return encoded(train), encoded(test)
 
 
 def of_task_file(

@@ -7,7 +7,7 @@ from typing import TypeVar
 import numpy as np
 
 from anofel.errors import InvalidInput
-from anofel.studies.catalogue import Study
+from anofel.studies.catalogue import Study, study_named
 from anofel.studies.dataset import Dataset, LabelledRows
 from anofel.studies.fetch import verified_file
 from anofel.studies.schema import ImageSchema, Schema, TableSchema
@@ -24,7 +24,7 @@ _TEST_SHARE = 5
 def load_study(study: Study, seed: int = 0) -> tuple[Dataset, Dataset]:
     """Load a fetched study: rows to train on, and rows to test on."""
     train, test = study_rows(study, study.schema(), seed)
-    return _encoded(train), _encoded(test)
+    return encoded(train), encoded(test)
 
 
 def study_rows(study: Study, schema: Schema, seed: int = 0) -> tuple[FileRows, FileRows]:
@@ -40,6 +40,20 @@ def study_rows(study: Study, schema: Schema, seed: int = 0) -> tuple[FileRows, F
     return images.load_idx(study)
 
 
+def chosen_rows(
+    study: str, schema: Schema, file: Path | None = None, seed: int = 0
+) -> tuple[FileRows, FileRows]:
+    """Load a user's own file, or else the study of that name; rows to train on, and rows to test on.
+
+    Raises ``InvalidInput`` and ``StudyNotFetched``.
+    """
+    if file is not None:
+        return hold_out(file_rows(file, schema), seed)
+    if not study:
+        raise InvalidInput("The task names no study; give a file of rows.")
+    return study_rows(study_named(study), schema, seed)
+
+
 def hold_out(rows: T, seed: int) -> tuple[T, T]:
     """Keep one row in five for testing, by a public seed."""
     order = np.random.default_rng(seed).permutation(len(rows.labels))
@@ -52,7 +66,7 @@ def load_file(path: Path, schema: Schema) -> Dataset:
 
     An image file holds two arrays: ``images`` (unsigned bytes) and ``labels``.
     """
-    return _encoded(file_rows(path, schema))
+    return encoded(file_rows(path, schema))
 
 
 def file_rows(path: Path, schema: Schema) -> FileRows:
@@ -62,7 +76,8 @@ def file_rows(path: Path, schema: Schema) -> FileRows:
     return _load_images(path, schema)
 
 
-def _encoded(rows: FileRows) -> Dataset:
+def encoded(rows: FileRows) -> Dataset:
+    """Give the rows as they are trained on."""
     return rows.dataset if isinstance(rows, TableRows) else rows
 
 
