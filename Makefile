@@ -10,8 +10,9 @@ BIN := $(VENV)/bin
 RUST_SOURCES := $(shell find crates -name '*.rs' -o -name 'Cargo.toml') Cargo.toml Cargo.lock
 export CARGO_TERM_PROGRESS_WHEN ?= auto
 export OMP_NUM_THREADS ?= 1
+export NO_MKDOCS_2_WARNING := 1
 
-.PHONY: help demo test test-slow lint format bench bench-long docs wheel lock setup prerequisites clean
+.PHONY: help demo test test-slow test-faults lint format bench bench-long docs wheel lock setup prerequisites clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -57,7 +58,10 @@ test-slow: setup $(BIN)/.torch ## the tests that take minutes
 	cargo test --release --locked --workspace -- --ignored
 	$(BIN)/python -m pytest -m slow
 
-lint: setup $(BIN)/.torch ## format check, lints, types, import direction
+test-faults: setup ## the fuzz and fault campaign against real nodes, with a table
+	$(BIN)/python -m tests.faults.campaign
+
+lint: setup $(BIN)/.torch ## format check, lints, types, import direction, links of the documentation
 	cargo fmt --all --check
 	cargo clippy --release --locked --workspace --all-targets -- -D warnings
 	$(BIN)/ruff format --check .
@@ -65,6 +69,7 @@ lint: setup $(BIN)/.torch ## format check, lints, types, import direction
 	$(BIN)/mypy
 	$(BIN)/python -m mypy.stubtest anofel._core --allowlist tests/stubtest-allowlist.txt
 	$(BIN)/lint-imports
+	$(BIN)/mkdocs build --strict --quiet --site-dir .cache/site
 
 format: setup ## format both languages
 	cargo fmt --all
@@ -76,12 +81,14 @@ bench: setup ## the benchmarks that take minutes
 	$(BIN)/python bench/privacy.py
 	$(BIN)/python bench/encryption.py --quick
 	$(BIN)/python bench/board.py --posts 64
+	$(BIN)/python bench/growth.py --quick
 	$(BIN)/python bench/protocol.py --quick
 	$(BIN)/python bench/baselines.py --quick
 
 bench-long: setup $(BIN)/.torch ## the benchmarks that take longer
 	$(BIN)/python bench/encryption.py
 	$(BIN)/python bench/board.py
+	$(BIN)/python bench/growth.py
 	$(BIN)/python bench/protocol.py --processes
 	$(BIN)/python bench/baselines.py
 	for name in mnist-iid mnist-noniid fashion-iid fashion-noniid cifar-resnet20 cifar-squeezenet support2 nwtco; do \

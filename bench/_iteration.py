@@ -9,12 +9,14 @@ import hashlib
 import secrets
 import time
 from dataclasses import dataclass
+from types import SimpleNamespace
 
 import numpy as np
 
+from anofel.board.statements import ballot_statement, registration_statement
 from anofel.committee import count, schemes
 from anofel.committee.context import AgreedSet, CommitteeShape, IterationContext, PostContext, TaskLimits
-from anofel.committee.count import BallotStatement, BundleCommittee, TypeOpening
+from anofel.committee.count import CIPHERTEXT_LENGTH, BallotStatement, TypeOpening
 from anofel.committee.interface import (
     CommitteeKey,
     Envelope,
@@ -24,14 +26,14 @@ from anofel.committee.interface import (
     Scheme,
     SecretKeyShare,
 )
-from anofel.keys import KeyDirectory
-from anofel.learning.integer_model import IntegerMean, IntegerModel
-from anofel.learning.parameters import Layout
-from anofel.messages import Blob, Receipt
-from anofel.phase1_setup.certification import Credential
-from anofel.phase1_setup.client_registration import RegistrationContent, post_registration, register
-from anofel.phase2_training.submit_update import (
-    MembershipContent,
+from anofel.messages import Blob, KeyAuthor, Posting, Receipt, Registration
+from anofel.models.integer_model import IntegerMean, IntegerModel
+from anofel.models.parameters import Layout
+from anofel.phase1_setup.step1b_certification import Credential
+from anofel.phase1_setup.step1b_registration import make_registration
+from anofel.phase2_training.step5_submission import (
+    Mask,
+    Membership,
     PreparedSubmission,
     SealedSubmission,
     post_submission,
@@ -45,12 +47,18 @@ from anofel.primitives import (
     Commitment,
     DatasetDigest,
     DatasetType,
-    Epoch,
     MasterSecret,
     MessageSecret,
     Salt,
     Scope,
     TypeBlinding,
+)
+from anofel.proofs.keys import KeyDirectory
+from anofel.proofs.statements import (
+    RegistrationProof,
+    RegistrationStatement,
+    SubmissionProof,
+    SubmissionStatement,
 )
 
 BOUND = 32_767
@@ -99,8 +107,7 @@ class Committee:
 class Proven:
     """A proof of membership with the secrets that belong to it."""
 
-    membership: MembershipContent
-    secret: MessageSecret
+    membership: Membership
     rho: TypeBlinding
 
 
@@ -125,38 +132,61 @@ class Crowd:
         self.clients.append(leaves)
         self.scope = Scope(GENESIS, BUNDLE, ITERATION)
 
-    def register(self) -> tuple[RegistrationContent, MessageSecret]:
+    def register(self) -> Posting:
         """Make a registration with its proof (step 1.b)."""
-        (credential, salt), secret = self.ours[0], MessageSecret.generate()
-        content = register(
+        credential, salt = self.ours[0]
+        return make_registration(
             credential,
             salt=salt,
-            message_secret=secret,
             certifiers=self.certifiers,
-            epoch=Epoch(GENESIS, 0),
+            genesis=GENESIS,
+            epoch=0,
+            message_secret=MessageSecret.generate(),
             prover=self.registration_prover,
         )
-        return content, secret
 
-    def registration_bytes(self) -> int:
-        """Return the length of the posting."""
-        content, secret = self.register()
-        return len(post_registration(content, secret, genesis=GENESIS, epoch=0).data)
+    @staticmethod
+    def proven_registration(posting: Posting) -> tuple[RegistrationStatement, RegistrationProof]:
+        """Return what a board verifies of a registration."""
+        body, author = posting.body, posting.author
+        assert isinstance(body, Registration)
+        assert isinstance(author, KeyAuthor)
+        shown = {name: value for name, value in dataclasses.asdict(body).items() if name != "proof"}
+        statement = registration_statement(genesis=GENESIS, message_key=author.message_key, **shown)
+        return statement, RegistrationProof.from_bytes(body.proof)
 
     def prove(self, number: int = 0) -> Proven:
         """Prove membership for one submission of one of our clients (step 5)."""
         credential, salt = self.ours[number]
-        secret, rho = MessageSecret.generate(), TypeBlinding.generate()
+        rho = TypeBlinding.generate()
         membership = prove_membership(
             credential,
             salt=salt,
-            message_secret=secret,
             rho=rho,
             clients=self.clients,
-            scope=self.scope,
+            genesis=GENESIS,
+            bundle=BUNDLE,
+            iteration=ITERATION,
             prover=self.submission_prover,
         )
-        return Proven(membership, secret, rho)
+        return Proven(membership, rho)
+
+    def proven_submission(self, membership: Membership) -> tuple[SubmissionStatement, SubmissionProof]:
+        """Return what a board verifies of a submission's membership."""
+        statement = membership.statement(self.clients.root().to_bytes(), GENESIS)
+        return statement, SubmissionProof.from_bytes(membership.proof)
+
+
+class HashingBoard:
+    """What a client needs of a board to sign: payloads are hashed, as for an upload, and stored nowhere."""
+
+    genesis = SimpleNamespace(hash=GENESIS)
+
+    @staticmethod
+    def upload(data: bytes) -> Blob:
+        """Hash the payload."""
+        receipt = Receipt(holder=0, expires=1, signature=bytes(64))
+        return Blob(sha256=hashlib.sha256(data).digest(), length=len(data), receipts=(receipt,))
 
 
 @dataclass(frozen=True)
@@ -174,6 +204,7 @@ class Post:
             proof=self.sealed.envelopes[position],
             payload_length=len(payload),
             payload_sha256=hashlib.sha256(payload).digest(),
+            bit=self.ballot[position * CIPHERTEXT_LENGTH : (position + 1) * CIPHERTEXT_LENGTH],
         )
 
 
@@ -184,8 +215,11 @@ class Iteration:
         self, committees: tuple[Committee, ...], crowd: Crowd, length: int, num_clients: int
     ) -> None:
         self.committees, self.crowd, self.length = committees, crowd, length
-        self.limits = TaskLimits(length=length, bound=BOUND, max_posts=num_clients, min_clients=2)
-        self.vector = np.random.default_rng(length).integers(-BOUND, BOUND, length, dtype=np.int64)
+        self.limits = TaskLimits(
+            length=length, bound=BOUND, max_posts=num_clients, min_clients=2, norm_bound=BOUND
+        )
+        direction = np.random.default_rng(length).normal(size=length)
+        self.vector = (direction * (BOUND / np.linalg.norm(direction))).astype(np.int64)
 
     def context(self, position: int) -> IterationContext:
         """Return what the ciphertexts for one committee are bound to."""
@@ -203,41 +237,32 @@ class Iteration:
         """Make masks and ballot (step 5, before the update is known)."""
         membership = proven.membership
         contexts = [self.post_context(membership, position) for position in range(len(self.committees))]
-        prepared = tuple(
-            committee.scheme.prepare(committee.key, context, self.limits)
-            for committee, context in zip(self.committees, contexts, strict=True)
-        )
-        ballot = self.statement(contexts[0], membership).cast(
+        cast = self.statement(contexts[0], membership).cast(
             0, TypeOpening(dataset_type=DT, blinding=proven.rho.to_secret_bytes())
         )
-        return PreparedSubmission(
-            bundle=BUNDLE,
-            iteration=ITERATION,
-            membership=membership,
-            message_secret=proven.secret,
-            ballot=ballot,
-            schemes=tuple(committee.scheme for committee in self.committees),
-            prepared=prepared,
-            target=0,
-            lengths=(self.length,) * len(self.committees),
+        masks = [
+            Mask(committee.scheme, committee.scheme.prepare(committee.key, context, self.limits, bit))
+            for committee, context, bit in zip(self.committees, contexts, cast.bits, strict=True)
+        ]
+        zeros = np.zeros(self.length, dtype=np.int64)
+        decoys = tuple(
+            mask.scheme.encrypt(mask.prepared, zeros) if place else None for place, mask in enumerate(masks)
         )
+        return PreparedSubmission(membership, cast.ballot, decoys, masks[0], 0)
 
-    def post_context(self, membership: MembershipContent, position: int) -> PostContext:
+    def post_context(self, membership: Membership, position: int) -> PostContext:
         """Return what one ciphertext is bound to."""
         return PostContext(
             iteration=self.context(position),
-            nullifier=membership.nullifier.to_bytes(),
-            tag=membership.tag.to_bytes(),
-            pk_sig=membership.message_key.to_bytes(),
+            nullifier=membership.nullifier,
+            tag=membership.tag,
+            pk_sig=membership.message_key,
         )
 
-    def statement(self, context: PostContext, membership: MembershipContent) -> BallotStatement:
+    def statement(self, context: PostContext, membership: Membership) -> BallotStatement:
         """Return what the ballot is about."""
-        lines = [
-            BundleCommittee(key_id=c.key.key_id, count_key=c.key.count_key, accepted_types=(DT,))
-            for c in self.committees
-        ]
-        return BallotStatement(context, membership.type_commitment.to_bytes(), lines)
+        lines = [(committee.key, (DT,)) for committee in self.committees]
+        return ballot_statement(context, membership.type_commitment, lines)
 
     def seal(self, prepared: PreparedSubmission) -> SealedSubmission:
         """Encrypt the update and zeros (step 5)."""
@@ -245,12 +270,7 @@ class Iteration:
 
     def sign(self, sealed: SealedSubmission) -> int:
         """Hash the payloads and sign the posting; returns its length."""
-        receipt = Receipt(holder=0, expires=1, signature=bytes(64))
-        blobs = [
-            Blob(sha256=hashlib.sha256(payload).digest(), length=len(payload), receipts=(receipt,))
-            for payload in sealed.payloads
-        ]
-        return len(post_submission(sealed, blobs, genesis=GENESIS).data)
+        return len(post_submission(HashingBoard(), sealed).data)  # type: ignore[arg-type]
 
     def post(self, number: int) -> Post:
         """Do all of step 5 for one of our clients."""

@@ -13,27 +13,28 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from anofel.board.state import Phase, Progress  # noqa: E402
-from anofel.keys import KeyDirectory, make_insecure_development_keys  # noqa: E402
-from anofel.learning.build import rule_of, trainer_of  # noqa: E402
+from anofel.learning.build import trainer_of  # noqa: E402
 from anofel.learning.certified import CertifiedDataset, dataset_digest  # noqa: E402
-from anofel.learning.integer_model import IntegerModel  # noqa: E402
 from anofel.learning.metrics import accuracy, auc  # noqa: E402
-from anofel.learning.parameters import Parameters  # noqa: E402
 from anofel.learning.trainer import LocalUpdate, Trainer  # noqa: E402
-from anofel.phase1_setup.certification import Credential  # noqa: E402
-from anofel.phase2_training.local_training import LocalTraining  # noqa: E402
-from anofel.phase2_training.submit_update import (  # noqa: E402
+from anofel.models.integer_model import IntegerModel  # noqa: E402
+from anofel.models.parameters import Parameters  # noqa: E402
+from anofel.models.rules import rule_of  # noqa: E402
+from anofel.phase1_setup.step1b_certification import Credential  # noqa: E402
+from anofel.phase2_training.step4_local_training import contribute  # noqa: E402
+from anofel.phase2_training.step5_submission import (  # noqa: E402
     post_submission,
     prepare_submission,
     seal_submission,
 )
 from anofel.primitives import DatasetType, MasterSecret  # noqa: E402
-from anofel.privacy.ledger import Floors, Ledger  # noqa: E402
+from anofel.privacy.ledger import Floors, Ledger, Occasion  # noqa: E402
 from anofel.privacy.plain_path import iterate  # noqa: E402
 from anofel.privacy.plan import Plan  # noqa: E402
 from anofel.privacy.protect import Integers  # noqa: E402
+from anofel.proofs.keys import KeyDirectory, make_insecure_development_keys  # noqa: E402
 from anofel.studies.dataset import Dataset  # noqa: E402
-from anofel.task import Task  # noqa: E402
+from anofel.tasks.task import Task  # noqa: E402
 from tests.board.world import CLASS, LIMITS, ClientOfTest, World  # noqa: E402
 
 
@@ -136,7 +137,7 @@ class EncryptedRun:
                 LIMITS, max_block_bytes=1 << 30, max_postings=1 << 16, max_model_bytes=size, root_window=1000
             ),
         )
-        self.plan, self.floors = Plan.of(self.task), Floors(max_epsilon=1.0)
+        self.plan, self.floors = Plan.of(self.task), Floors(max_epsilon=1.0, max_colluders=0)
         self.floors.check_task(self.plan, len(clients))  # loads the accounting, as clients do beforehand
         other = replace(self.task, name="the other task of the bundle", dataset_type=8)
         world = self.world
@@ -187,30 +188,37 @@ class EncryptedRun:
         world, start = self.world, time.process_time()
         self.floors.check_task(self.plan, len(self.clients))
         watch = Stopwatch(trainer_of(self.task))
-        training = LocalTraining(task=self.task, trainer=watch, ledger=ledger, floors=self.floors)
-        update = training.update(
-            certified,
-            IntegerModel.from_bytes(posted),
-            iteration=world.bundle().iterations,
+        ledger.charge(
+            f"turn {world.bundle().iterations}",
+            Occasion(
+                board=world.board.genesis_hash,
+                task=self.owner.task_id,
+                bundle=0,
+                iteration=world.bundle().iterations,
+            ),
+            plan=self.plan,
+            floors=self.floors,
             anonymity_set=len(self.clients),
         )
+        model = IntegerModel.from_bytes(posted)
+        update = contribute(watch, model, certified.dataset, self.plan).with_noise(self.plan)
         prepared = prepare_submission(
-            world.board.state,
+            world.board,
             world.bundle(),
             client.credential,
             salt=client.salt,
             target=world.task_state(self.owner).position,
             prover=world.submission_prover,
-            key_of=world.board.chain.verifier.shares.key_of,
         )
         sealed = seal_submission(prepared, update)
         made = time.process_time()
-        blobs = [world.board.store(payload) for payload in sealed.payloads]  # the board's work
-        stored = time.process_time()
-        posting = post_submission(sealed, blobs, genesis=world.board.genesis_hash)
-        signed = time.process_time()
+        for payload in sealed.payloads:
+            world.board.upload(payload)
+        storing = time.process_time() - made  # the board's work
+        posting = post_submission(world.board, sealed)
+        done = time.process_time()
         world.board.post(posting)
-        return update, watch.seconds, made - start + signed - stored - watch.seconds
+        return update, watch.seconds, done - start - 2 * storing - watch.seconds
 
     def _open_next(self) -> None:
         world = self.world

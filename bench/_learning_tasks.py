@@ -6,7 +6,7 @@ from typing import Any
 
 from anofel.privacy.calibrate import noise_multiplier
 from anofel.privacy.plan import Plan
-from anofel.task import Task, read_task
+from anofel.tasks.task import Task, read_task
 
 EPSILON, DELTA = 0.9, "0.00001"
 MOMENTUM = 58_982

@@ -28,13 +28,13 @@ from anofel.committee.context import (
     TaskLimits,
 )
 from anofel.committee.interface import GeneratedKey, KeyGenerationRun, RoundMessage
-from anofel.committee.paillier import decryption
-from anofel.committee.paillier.addition import CiphertextSum
+from anofel.committee.paillier import total as sums
+from anofel.committee.paillier.arithmetic.packing import Packing
+from anofel.committee.paillier.arithmetic.randomness import SystemRandomness
 from anofel.committee.paillier.dealer import insecure_deal
 from anofel.committee.paillier.key import PaillierKey, SecretPaillierShare
-from anofel.committee.paillier.packing import Packing
-from anofel.committee.paillier.randomness import SystemRandomness
 from anofel.committee.paillier.scheme import InsecureToyPaillierScheme, PaillierScheme
+from anofel.committee.paillier.total import CiphertextSum
 from anofel.committee.permit import SumPermit, counted
 from anofel.committee.ristretto.key_generation import NUM_ROUNDS as COUNT_ROUNDS
 from anofel.committee.ristretto.key_generation import RistrettoKeyGeneration
@@ -179,7 +179,7 @@ def _share_rows(
     for share in shares[:2]:
         value = gmpy2.powmod_sec(ciphertext, 2 * key.delta * share.value, key.square)
         proof, one = timed(
-            lambda value=value, share=share: decryption.prove(
+            lambda value=value, share=share: sums.prove(
                 key, share, total.residues, [value] * count, permit.agreed.digest, SystemRandomness()
             )
         )

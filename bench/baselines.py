@@ -27,7 +27,7 @@ import numpy as np
 from _iteration import BOUND, Committee, Crowd, Iteration, Opening, Post
 from _table import Row, report, taken
 
-from anofel.keys import KeyDirectory, make_insecure_development_keys
+from anofel.proofs.keys import KeyDirectory, make_insecure_development_keys
 
 FLOWER = "flwr==1.41.0"
 NETWORKS = {"LeNet-5": 61_706, "SqueezeNet": 832_456}

@@ -32,18 +32,19 @@ import numpy as np
 from _table import Row, machine
 
 from anofel.audit.auditor import Auditor
-from anofel.audit.sources import Source, open_source
-from anofel.board.attachments import AttachmentMissing, DirectoryAttachments
+from anofel.audit.sources import BoardSource, open_source
+from anofel.board.attachments import AttachmentMissing
 from anofel.board.chain import Chain
-from anofel.board.node.files import NodeConfig, write_node
 from anofel.board.rule import Rejected
 from anofel.board.state import Phase, State
-from anofel.board.store import BlockStore
 from anofel.board.verification import Verifier
-from anofel.keys import KeyDirectory, make_insecure_development_keys
 from anofel.messages import Block, Posting
+from anofel.node.files import NodeConfig, write_node
 from anofel.primitives import ClientTree
-from anofel.proofs import RegistrationVerifier, SubmissionVerifier
+from anofel.proofs.keys import KeyDirectory, make_insecure_development_keys
+from anofel.proofs.statements import RegistrationVerifier, SubmissionVerifier
+from anofel.storage.attachments import DirectoryAttachments
+from anofel.storage.blocks import BlockStore
 from tests.board.world import CLASS, LIMITS, World, a_task, a_vector
 
 BATCH = 128
@@ -96,9 +97,8 @@ def make_history(keys: KeyDirectory, posts: int, directory: Path) -> None:
 
 
 def write(world: World, directory: Path) -> None:
-    keys = {name: world.keys.verification[name].path.read_bytes() for name in ("registration", "submission")}
     config = NodeConfig(snapshot_blocks=100_000, snapshot_postings=100_000)
-    write_node(directory, world.genesis, world.validator, world.storage, keys, config)
+    write_node(directory, world.genesis, world.validator, world.storage, world.keys, config)
     store = BlockStore(directory, world.genesis)
     for block in world.board.blocks:
         store.append(block)
@@ -140,7 +140,7 @@ def split(blocks: list[Block], kind: str) -> tuple[list[Block], list[bytes]]:
 # What a process of its own measures
 
 
-def open_chain(directory: Path, threads: int) -> tuple[Chain, list[Block], Source]:
+def open_chain(directory: Path, threads: int) -> tuple[Chain, list[Block], BoardSource]:
     with open_source(str(directory)) as source:
         registration = RegistrationVerifier.from_bytes(
             (directory / "registration.verification.key").read_bytes(), threads=threads
@@ -209,7 +209,8 @@ def scaling(directory: Path, power: int) -> dict[str, float]:
     leaves[:, 31] = 0  # below the modulus
     start = memory()
     chain.state.client_trees[0] = ClientTree.from_leaf_bytes(leaves.tobytes())
-    chain.state.registered |= {secrets.token_bytes(32) for _ in range(number)}
+    for _ in range(number):
+        chain.state.registered.add(secrets.token_bytes(32))
     for row in leaves[:, :31]:
         chain.state.nullifiers.append(row.tobytes())
     grown = memory() - start
@@ -262,7 +263,7 @@ def node_directory(history: Path, scratch: Path, kind: str) -> tuple[Path, list[
         shorter.append(block)
     shorter.close()
     store.close()
-    from anofel.board.blobs.store import BlobStore
+    from anofel.storage.blobs.store import BlobStore
 
     blobs = BlobStore(directory / "blobs", 1 << 34, 1 << 34)
     for path in (history / "all-blobs").rglob("*"):
@@ -345,17 +346,17 @@ def alone(directory: Path, kind: str) -> float:
     if kind == "Registration":
         others = [data for data in blocks[len(before)].postings if kind_of(data) != kind]
         chain.offer_many(others)
-    from anofel.board import verification
+    from anofel.board.statements import registration_item, submission_item
 
     items = []
     for data in wanted[:64]:
         candidate = chain._candidate(data)
         claim = candidate.claim.proof
         if kind == "Registration":
-            items.append(chain.verifier._registration_item(claim))
+            items.append(registration_item(claim, chain.state.genesis_hash))
         else:
-            items.append(verification._submission_item(claim))
-    verifier = chain.verifier._registration if kind == "Registration" else chain.verifier._submission
+            items.append(submission_item(claim))
+    verifier = chain.verifier.registration if kind == "Registration" else chain.verifier.submission
     start = time.perf_counter()
     for statement, proof in items:
         verifier.verify(statement, proof)  # type: ignore[arg-type]

@@ -47,6 +47,7 @@ from anofel.committee.interface import (
     RoundResult,
     Scheme,
     SecretKeyShare,
+    SubmittedPayload,
 )
 from anofel.committee.paillier.scheme import InsecureToyPaillierScheme
 from anofel.committee.permit import counted
@@ -71,6 +72,12 @@ BARS = {
     "lattice, 832,456 parameters: partial decryption": 0.5,
     "lattice: envelope check, bundle of 2": 0.002,
     "lattice: peak memory above the inputs, 512 × 832,456": 200,
+    "lattice, 832,456 parameters: prove a contribution, CPU": 0.25,
+    "lattice, 832,456 parameters: verify a contribution proof, CPU": 0.15,
+    "lattice, 832,456 parameters: verify a contribution proof in a batch of 4, CPU": 0.12,
+    "lattice, 832,456 parameters: contribution proof": 32_768,
+    "lattice, 832,456 parameters: check and add 512 proven payloads, CPU": 90,
+    "lattice, 832,456 parameters: encrypt and prove, wall time": 0.25,
     "paillier, 61,706 parameters: prepare + encrypt": 1,
     "paillier, 61,706 parameters: payload": 450_000,
 }
@@ -248,6 +255,82 @@ def measure_opening(
         raise SystemExit("bench/encryption.py: the sum is wrong.")
 
 
+def cast_bit(committee: Committee, number: int) -> Any:
+    """Return a bit of 1 of a ballot of its own, for one post."""
+    from anofel._core.primitives import DatasetType, TypeBlinding, TypeCommitment
+
+    rho, key = TypeBlinding.generate(), committee.key
+    line = count.BundleCommittee(key_id=key.key_id, count_key=key.count_key, accepted_types=None)
+    commitment = TypeCommitment(DatasetType(7), rho).to_bytes()
+    opening = count.TypeOpening(dataset_type=7, blinding=rho.to_secret_bytes())
+    return count.BallotStatement(a_post(number), commitment, [line]).cast(0, opening).bits[0]
+
+
+def cpu(runs: int, action: Callable[[], object]) -> float:
+    """Return the least CPU time of some runs, of all threads, in seconds."""
+    times = []
+    for _ in range(runs):
+        start = time.process_time()
+        action()
+        times.append(time.process_time() - start)
+    return min(times)
+
+
+def measure_proofs(committee: Committee, length: int) -> Iterator[Row]:
+    """Measure what the contribution proof adds for a clipped update of norm ``BOUND``."""
+    scheme, key = committee.scheme, committee.key
+    plain = TaskLimits(length=length, bound=BOUND, max_posts=CLIENTS, min_clients=2)
+    limits = dataclasses.replace(plain, norm_bound=BOUND)
+    direction = np.random.default_rng(1).normal(size=length)
+    vector = (direction * (BOUND / np.linalg.norm(direction))).astype(np.int64)
+    label = f"{scheme.name}, {length:,} parameters"
+    bits = [cast_bit(committee, number) for number in range(DISTINCT)]
+
+    def ready(kind: TaskLimits) -> Iterator[Any]:
+        return iter([scheme.prepare(key, a_post(n), kind, bit) for n, bit in enumerate(bits)])
+
+    proven: list[Any] = []
+    queue = ready(limits)
+    with_proof = cpu(DISTINCT, lambda: proven.append(scheme.encrypt(next(queue), vector)))
+    queue = ready(plain)
+    without = cpu(DISTINCT, lambda: scheme.encrypt(next(queue), vector))
+    preparing = cpu(3, lambda: scheme.prepare(key, a_post(0), limits, bits[0]))
+    preparing -= cpu(3, lambda: scheme.prepare(key, a_post(0), plain, bits[0]))
+    yield Row(f"{label}: prove a contribution, CPU", with_proof - without + max(0.0, preparing), "s")
+    queue = ready(limits)
+    wall = best(DISTINCT, lambda: scheme.encrypt(next(queue), vector))
+    yield Row(f"{label}: encrypt and prove, wall time", wall, "s")
+    unproven = scheme.encrypt(next(ready(plain)), vector)
+    extra = scheme.payload_bytes(key, limits) - contribution_bytes(scheme, limits)
+    yield Row(f"{label}: contribution proof", extra, "bytes")
+    items = [
+        SubmittedPayload(a_post(n), made.envelope, made.payload) for n, made in enumerate(proven[:DISTINCT])
+    ]
+    parse = cpu(3, lambda: scheme.check_payloads(key, plain, [as_submitted(unproven)]))
+    alone = cpu(3, lambda: scheme.check_payloads(key, limits, items[:1])) - parse
+    yield Row(f"{label}: verify a contribution proof, CPU", alone, "s")
+    together = cpu(3, lambda: scheme.check_payloads(key, limits, items))
+    name = f"{label}: verify a contribution proof in a batch of {DISTINCT}, CPU"
+    yield Row(name, together / DISTINCT - parse, "s")
+    if length == LARGEST:
+        checked = scheme.check_payloads(key, limits, items)
+        accumulator = scheme.accumulator(key, ITERATION, limits)
+        adding = cpu(1, lambda: [accumulator.add(payload) for payload in checked])  # type: ignore[arg-type]
+        whole = (together + adding) * CLIENTS / DISTINCT
+        yield Row(f"{label}: check and add {CLIENTS} proven payloads, CPU", whole, "s")
+
+
+def as_submitted(made: Any) -> SubmittedPayload:
+    """Return a contribution as a member gets it."""
+    return SubmittedPayload(a_post(0), made.envelope, made.payload)
+
+
+def contribution_bytes(scheme: Scheme, limits: TaskLimits) -> int:
+    """Return the bytes of a payload with the widths of proven contributions, but without the proof."""
+    blocks = -(-limits.length // 2048)
+    return blocks * 256 * scheme.required_bits(limits) + 2048 * 32
+
+
 def measure_envelopes(committee: Committee) -> Iterator[Row]:
     """Measure what the board checks for one post: u envelopes and one ballot."""
     from anofel._core.primitives import DatasetType, TypeBlinding, TypeCommitment
@@ -263,7 +346,7 @@ def measure_envelopes(committee: Committee) -> Iterator[Row]:
     for size in (2, 4):
         line = count.BundleCommittee(key_id=key.key_id, count_key=key.count_key, accepted_types=(7,))
         statement = count.BallotStatement(a_post(0), commitment, [line] * size)
-        ballot = statement.cast(0, opening)
+        ballot = statement.cast(0, opening).ballot
 
         def check(size: int = size, statement: Any = statement, ballot: bytes = ballot) -> None:
             for _ in range(size):
@@ -425,6 +508,7 @@ def lattice_rows(quick: bool, _keygen: bool) -> Iterator[Row]:
     for length in QUICK_SIZES if quick else SIZES:
         adds = CLIENTS if length == LARGEST and not quick else 32
         yield from measure_scheme(committees[0], length, adds)
+        yield from measure_proofs(committees[0], length)
     yield from measure_envelopes(committees[0])
     if not quick and sys.platform == "linux":
         yield from measure_memory(committees[0])

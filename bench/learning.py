@@ -33,7 +33,7 @@ from anofel.studies.catalogue import study_named
 from anofel.studies.dataset import Dataset
 from anofel.studies.fetch import fetch, is_fetched
 from anofel.studies.load import load_study
-from anofel.task import Task
+from anofel.tasks.task import Task
 
 SPREAD_RUNS = 20
 OVERHEAD_BAR = {"squeezenet-gn": 1.0}

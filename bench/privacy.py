@@ -22,10 +22,10 @@ from _table import machine
 from anofel.learning import splits
 from anofel.learning.build import network_of
 from anofel.learning.dense import DenseNetwork
-from anofel.learning.integer_model import IntegerMean, IntegerModel
 from anofel.learning.metrics import auc
-from anofel.learning.parameters import Layout
 from anofel.learning.trainer import LocalUpdate
+from anofel.models.integer_model import IntegerMean, IntegerModel
+from anofel.models.parameters import Layout
 from anofel.privacy.mechanisms import DiscreteGaussian, Skellam
 from anofel.privacy.plain_path import iterate
 from anofel.privacy.plan import Plan
@@ -34,12 +34,12 @@ from anofel.studies.catalogue import study_named
 from anofel.studies.dataset import Dataset
 from anofel.studies.fetch import fetch, is_fetched
 from anofel.studies.load import load_study
-from anofel.task import Task, read_task
+from anofel.tasks.task import Task, read_task
 
 SIZES = {"SUPPORT2": 35, "LeNet5": 61_706, "ResNet20": 273_258, "SqueezeNet": 832_456}
 SIGMA = 16_384
 ROOT = Path(__file__).parents[1]
-SUPPORT2 = ROOT / "examples" / "tasks" / "support2.toml"
+SUPPORT2 = ROOT / "src" / "anofel" / "tasks" / "examples" / "support2.toml"
 REPEATS = 5
 SEEDS = (1, 2, 3)
 

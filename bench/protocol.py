@@ -25,7 +25,7 @@ from _paper import BENCHMARKS
 from _processes import measure_demo
 from _table import Row, best, report, taken
 
-from anofel.keys import KeyDirectory, make_insecure_development_keys
+from anofel.proofs.keys import KeyDirectory, make_insecure_development_keys
 
 CLIENTS = (16, 32, 64, 128, 256, 512)
 NETWORKS = {"LeNet-5": 61_706, "ResNet-20": 273_258, "SqueezeNet": 832_456}
@@ -71,16 +71,15 @@ def measure_proofs(num_clients: int, crowd: Crowd, keys: KeyDirectory, runs: int
     """Measure the paper's first table: proofs of setup and training, and the bytes of setup."""
     label, (setup_prove, setup_verify, prove, verify) = f"{num_clients} clients", PAPER_PROOFS[num_clients]
     yield Row(f"{label}: setup, prove", best(runs, crowd.register), "s", QUOTED, setup_prove)
-    content, _ = crowd.register()
-    registration = keys.registration_verifier()
-    one = best(runs, lambda: registration.verify(content.statement(), content.proof))
+    posting, registration = crowd.register(), keys.registration_verifier()
+    one = best(runs, lambda: registration.verify(*crowd.proven_registration(posting)))
     yield Row(f"{label}: setup, verify", one, "s", QUOTED, setup_verify)
-    yield Row(f"{label}: setup, posting", crowd.registration_bytes(), "bytes", QUOTED, PAPER_SETUP_BYTES)
+    yield Row(f"{label}: setup, posting", len(posting.data), "bytes", QUOTED, PAPER_SETUP_BYTES)
     yield Row(f"{label}: client, prove", best(runs, crowd.prove), "s", QUOTED, prove)
     membership, submission = crowd.prove().membership, keys.submission_verifier()
-    one = best(runs, lambda: submission.verify(membership.statement(), membership.proof))
+    one = best(runs, lambda: submission.verify(*crowd.proven_submission(membership)))
     yield Row(f"{label}: board, verify", one, "s", QUOTED, verify)
-    batch = [(membership.statement(), membership.proof)] * BATCH
+    batch = [crowd.proven_submission(membership)] * BATCH
     many = best(2, lambda: submission.verify_batch(batch)) / BATCH
     yield Row(f"{label}: board, verify in a batch of {BATCH}", many, "s", QUOTED, verify)
 

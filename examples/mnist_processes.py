@@ -17,7 +17,8 @@ from pathlib import Path
 from subprocess import PIPE, Popen
 
 HERE = Path(__file__).resolve().parent
-TASK, POLICY = HERE / "tasks" / "mnist-four.toml", HERE / "policies" / "mnist-four.toml"
+TASK = HERE.parent / "src" / "anofel" / "tasks" / "examples" / "mnist-four.toml"
+POLICY = HERE / "policies" / "mnist-four.toml"
 CLOCK = "--interval 0.5 --bundle-size 1 --bundle-wait 1 --size-class 100000:4 --post-from 10 --train 60"
 MEMBERS, CLIENTS = "abc", ("client-1", "client-2", "client-3", "client-4")
 
@@ -62,9 +63,9 @@ with tempfile.TemporaryDirectory() as directory, ExitStack() as running:
     run(f"certifier enroll clinic {key}")
     clinic = address(start(f"certifier run clinic --port 0 {key}"))
     for name in CLIENTS:  # step 1.b: each client has its images certified, and registers
-        floors = "--max-epsilon 1e9 --first-wait 0"
+        floors = "--task digits --max-epsilon 1e9 --max-colluders 0 --min-bundle 1 --first-wait 0"
         run(f"client init {name} {board} --data images/{name}.npz --schema '{TASK}' --keys keys {floors}")
-        run(f"certifier invite clinic --subject {name} --type 0 --out {name}.json")
+        run(f"certifier invite clinic --subject {name} --type 0 --token-only --out {name}.json")
         run(f"client request {name} --certifier {clinic} --invitation {name}.json {key}")
         run(f"client register {name} {key}")
     for name in MEMBERS:  # step 1.c: the committee makes its key, and nobody deals it
@@ -82,5 +83,6 @@ with tempfile.TemporaryDirectory() as directory, ExitStack() as running:
     result = run(f"owner run owner --validation images/test.npz --end-after {len(CLIENTS)} {key}")
     for entry in result["iterations"]:
         print("iteration {iteration}: {outcome}, {count} clients, {metrics}".format(**entry))
-    run(f"model export owner/models/{result['iterations'][-1]['model']}.model --out lenet5.safetensors")
+    last = result["iterations"][-1]["iteration"]
+    run(f"model export owner/models/digits-{last}.model --out lenet5.safetensors")
     print("audit:", "every rule was kept" if run(f"audit {url}")["ok"] else "refused")

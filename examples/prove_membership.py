@@ -12,15 +12,16 @@ from typing import TypeVar
 
 from rich.console import Console
 
-from anofel.keys import make_insecure_development_keys
-from anofel.phase1_setup.certification import (
+from anofel.board.statements import registration_statement
+from anofel.messages import Registration
+from anofel.phase1_setup.step1b_certification import (
     Credential,
     fresh_nonce,
     issue_certificate,
     request_certificate,
 )
-from anofel.phase1_setup.client_registration import register
-from anofel.phase2_training.submit_update import MembershipContent, prove_membership
+from anofel.phase1_setup.step1b_registration import make_registration
+from anofel.phase2_training.step5_submission import Membership, prove_membership
 from anofel.primitives import (
     CertifierSecret,
     CertifierTree,
@@ -28,14 +29,13 @@ from anofel.primitives import (
     Commitment,
     DatasetDigest,
     DatasetType,
-    Epoch,
-    IterationNullifier,
     MasterSecret,
     MessageSecret,
     Salt,
-    Scope,
     TypeBlinding,
 )
+from anofel.proofs.keys import make_insecure_development_keys
+from anofel.proofs.statements import RegistrationProof, SubmissionProof
 
 T = TypeVar("T")
 console = Console(highlight=False)
@@ -92,52 +92,64 @@ def main() -> None:
     credential = Credential(msk, d, dt, hospital.public_key(), certificate)
 
     console.print("\n[bold]    and registers[/] anonymously")
-    salt, epoch = Salt.generate(), Epoch(GENESIS, 0)
-    registered = timed(
+    salt, message_secret = Salt.generate(), MessageSecret.generate()
+    posting = timed(
         "registration proof",
-        lambda: register(
+        lambda: make_registration(
             credential,
             salt=salt,
-            message_secret=MessageSecret.generate(),
             certifiers=certifiers,
-            epoch=epoch,
+            genesis=GENESIS,
+            epoch=0,
+            message_secret=message_secret,
             prover=registration,
         ),
     )
-    timed("board verifies", lambda: registration_check.verify(registered.statement(), registered.proof))
+    registered = posting.body
+    assert isinstance(registered, Registration)
+    statement = registration_statement(
+        genesis=GENESIS,
+        epoch=registered.epoch,
+        certifier_root=registered.certifier_root,
+        commitment=registered.commitment,
+        nullifier=registered.nullifier,
+        tag=registered.tag,
+        message_key=message_secret.public_key().to_bytes(),
+    )
+    proof = RegistrationProof.from_bytes(registered.proof)
+    timed("board verifies", lambda: registration_check.verify(statement, proof))
     clients = ClientTree()
     others = [Commitment(d, MasterSecret.generate(), dt, Salt.generate()) for _ in range(99)]
-    clients.append([*others[:40], registered.commitment, *others[40:]])
-    console.print(f"  the board sees comm {short(registered.commitment.to_bytes())},")
-    console.print(
-        f"    nullifier {short(registered.nullifier.to_bytes())}, tag {short(registered.tag.to_bytes())},"
-    )
-    console.print(
-        f"    and a proof of {len(registered.proof.to_bytes())} bytes; not the certifier, not d, not mpk"
-    )
+    clients.append([*others[:40], Commitment.from_bytes(registered.commitment), *others[40:]])
+    console.print(f"  the board sees comm {short(registered.commitment)},")
+    console.print(f"    nullifier {short(registered.nullifier)}, tag {short(registered.tag)},")
+    console.print(f"    and a proof of {len(registered.proof)} bytes; not the certifier, not d, not mpk")
 
-    seen: set[IterationNullifier] = set()
+    seen: set[bytes] = set()
 
-    def submit(iteration: int) -> MembershipContent:
+    def submit(iteration: int) -> Membership:
         content = timed(
             "submission proof",
             lambda: prove_membership(
                 credential,
                 salt=salt,
-                message_secret=MessageSecret.generate(),
                 rho=TypeBlinding.generate(),
                 clients=clients,
-                scope=Scope(GENESIS, 0, iteration),
+                genesis=GENESIS,
+                bundle=0,
+                iteration=iteration,
                 prover=submission,
             ),
         )
-        timed("board verifies", lambda: submission_check.verify(content.statement(), content.proof))
+        statement = content.statement(clients.root().to_bytes(), GENESIS)
+        proof = SubmissionProof.from_bytes(content.proof)
+        timed("board verifies", lambda: submission_check.verify(statement, proof))
         fresh = content.nullifier not in seen
         seen.add(content.nullifier)
         console.print(
             f"  the board sees one of {len(clients)} clients,"
-            f" nullifier {short(content.nullifier.to_bytes())},"
-            f" tag {short(content.tag.to_bytes())}, dt commitment {short(content.type_commitment.to_bytes())}"
+            f" nullifier {short(content.nullifier)},"
+            f" tag {short(content.tag)}, dt commitment {short(content.type_commitment)}"
         )
         console.print(
             "  [green]accepted[/]"

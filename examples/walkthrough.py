@@ -15,16 +15,17 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from anofel.learning.build import rule_of, trainer_of
+from anofel.learning.build import trainer_of
 from anofel.learning.certified import dataset_digest
 from anofel.learning.evaluate import evaluate_on
-from anofel.learning.exchange import from_safetensors, to_safetensors
 from anofel.learning.splits import iid
+from anofel.models.exchange import from_safetensors, to_safetensors
+from anofel.models.rules import rule_of
 from anofel.privacy.plan import Plan
 from anofel.privacy.protect import protect, train_unit
 from anofel.studies.catalogue import study_named
 from anofel.studies.load import hold_out, load_file, load_study
-from anofel.task import Task, read_task
+from anofel.tasks.task import Task, read_task
 
 torch.set_num_threads(1)  # two threads on two busy cores are many times slower than one
 CLIENTS = 6

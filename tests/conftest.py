@@ -8,8 +8,7 @@ import pytest
 from filelock import FileLock
 from hypothesis import settings
 
-from anofel.keys import KeyDirectory, make_insecure_development_keys
-from anofel.phase1_setup.certification import Credential
+from anofel.phase1_setup.step1b_certification import Credential
 from anofel.primitives import (
     CertifierSecret,
     CertifierTree,
@@ -20,6 +19,7 @@ from anofel.primitives import (
     MasterSecret,
     Salt,
 )
+from anofel.proofs.keys import KeyDirectory, make_insecure_development_keys
 
 settings.register_profile("default", deadline=None, max_examples=50)
 settings.load_profile("default")

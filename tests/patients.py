@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 
 from anofel.studies.dataset import Dataset
-from anofel.studies.table import Table, encode_table
-from anofel.task import Task, read_task
+from anofel.studies.encoding import encode_table
+from anofel.studies.table import Table
+from anofel.tasks.task import Task, read_task
 
 DOCUMENT: dict[str, Any] = {
     "task": {"name": "test"},

@@ -6,12 +6,11 @@ from typer.testing import CliRunner
 
 from anofel.cli import app
 from anofel.errors import AnofelError, InvalidInput
-from anofel.privacy.explain import explain, micro_schedule
+from anofel.privacy.explain import explain
 from anofel.privacy.ledger import FloorNotMet
-from anofel.privacy.plan import Plan
 from tests.patients import make_task
 
-SUPPORT2 = str(Path(__file__).parents[1] / "examples" / "tasks" / "support2.toml")
+SUPPORT2 = str(Path(__file__).parents[1] / "src" / "anofel" / "tasks" / "examples" / "support2.toml")
 
 
 def run(*arguments):
@@ -36,6 +35,22 @@ def test_explanation_as_json_has_both_relations_and_the_stated_epsilon():
     counts = {(row["clients"], row["honest"]): row for row in report["counts"]}
     assert not counts[(511, None)]["released"]
     assert counts[(512, 256)]["epsilon"] > counts[(512, 510)]["epsilon"] > counts[(1024, 1022)]["epsilon"]
+
+
+def test_the_explanation_says_what_one_liar_can_do():
+    liars = json.loads(run(SUPPORT2, "--json"))["liars"]
+    assert liars["one"] == pytest.approx(2.85 * liars["norm_bound"] / 512)
+    assert liars["max_colluders"] == 2 * liars["one"], "two may collude"
+    assert 12 < liars["norm_bound"] / 0.25 < 14, "the noise of a client is far above its clipping norm"
+    assert explain(make_task(task={"insecure_unproven_contributions": True}))["liars"] is None
+
+
+def test_the_explanation_warns_of_unproven_contributions(tmp_path):
+    path = tmp_path / "task.toml"
+    text = Path(SUPPORT2).read_text()
+    path.write_text(text.replace("[task]", "[task]\ninsecure_unproven_contributions = true"))
+    assert "INSECURE, contributions are unproven" in run(str(path))
+    assert "one moves the mean of 512 by at most" in run(SUPPORT2)
 
 
 def test_explanation_in_words():
@@ -90,7 +105,7 @@ def test_floors_refuse_with_a_sentence(floor, message):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--delta", "2"), "must lie between"),
+        (("--delta", "2"), "must be a decimal number between"),
         (("--delta", "small"), "decimal"),
         (("--clients", "3"), "exceed max_colluders"),
         (("--min-anonymity-set", "9"), "needs --anonymity-set"),
@@ -132,14 +147,7 @@ def test_every_kind_of_task_is_explained(privacy):
     assert report["to_reach"]["noise_multiplier"]
 
 
-def test_schedule_for_the_board_is_integer_and_grows():
-    schedule = micro_schedule(Plan.of(make_task()), "zero-out")
-    assert len(schedule) == 10
-    assert all(isinstance(entry, int) for entry in schedule)
-    assert schedule == sorted(schedule)
-
-
-def test_attack_needs_a_study(tmp_path):
+def test_attack_needs_rows(tmp_path):
     document = make_task().to_bytes()
     assert b'"study":""' in document
     path = tmp_path / "own.toml"
@@ -169,5 +177,5 @@ def test_attack_needs_a_study(tmp_path):
         high = 1
         """
     )
-    with pytest.raises(InvalidInput, match="needs a task with a study"):
+    with pytest.raises(InvalidInput, match="needs rows of one client"):
         run(str(path), "--attack")

@@ -126,5 +126,5 @@ def test_a_mistake_is_one_sentence_and_no_stack_trace(monkeypatch, capsys):
         cli.main()
     assert caught.value.code == 1
     error = capsys.readouterr().err
-    assert error.startswith("anofel: The task file 'absent.toml' cannot be read")
+    assert error.startswith("anofel: absent.toml cannot be read")
     assert "Traceback" not in error

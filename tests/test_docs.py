@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from anofel.keys import KeyDirectory
+import anofel
+from anofel.proofs.keys import KeyDirectory
 from anofel.simulation import board_run
 
 ROOT = Path(__file__).parent.parent
@@ -34,8 +35,13 @@ def test_every_domain_and_prefix_is_documented() -> None:
 
 def test_every_page_is_in_the_navigation() -> None:
     pages = {path.name for path in (ROOT / "docs").glob("*.md")}
-    listed = set(re.findall(r"^  - (\S+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.M))
-    assert pages == listed
+    listed = re.findall(r"^ +- (?:Home: )?(\S+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.M)
+    assert sorted(pages) == sorted(listed)
+
+
+def test_the_reference_has_every_name_of_the_front_door() -> None:
+    listed = re.findall(r"^::: anofel\.(\w+)$", (ROOT / "docs" / "api.md").read_text(), re.M)
+    assert listed == [name for name in anofel.__all__ if name != "__version__"]
 
 
 def test_the_python_of_the_readme_trains_a_model(keys: KeyDirectory, monkeypatch: pytest.MonkeyPatch) -> None:

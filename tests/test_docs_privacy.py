@@ -7,11 +7,11 @@ from pathlib import Path
 
 import numpy as np
 
-from anofel.learning.integer_model import IntegerModel
-from anofel.learning.parameters import Layout
-from anofel.sections import Section
-from anofel.studies.schema import TableSchema, read_schema
-from anofel.task import read_task
+from anofel.disk.sections import read_table
+from anofel.models.integer_model import IntegerModel
+from anofel.models.parameters import Layout
+from anofel.tasks.schema import Schema, TableSchema
+from anofel.tasks.task import Task, read_task
 from tests.test_cli_study import write
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -29,10 +29,7 @@ def test_documented_task_is_the_example():
     document, metrics = blocks("task-file.md")
     task = read_task(document)
     assert task.privacy.honest == 510
-    example = read_task(
-        tomllib.loads((DOCS.parent / "examples/tasks/support2.toml").read_text(), parse_float=Decimal)
-    )
-    assert task.digest() == example.digest()
+    assert task.digest() == Task.example("support2").digest()
     measured = read_task({**document, **metrics})
     assert measured.metric_slots == ("accuracy", "loss")
 
@@ -58,6 +55,6 @@ def test_documented_program_runs(tmp_path, monkeypatch):
 
 def test_documented_schema_can_be_read():
     (document,) = blocks("studies.md")
-    schema = read_schema(Section(document["schema"], "schema"))
+    schema = read_table(document["schema"], Schema, "schema")
     assert isinstance(schema, TableSchema)
     assert schema.feature_names == ("alb", "alb missing", "ca = yes", "ca = metastatic")

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from anofel.errors import AnofelError, InvalidKeyFile
-from anofel.keys import MANIFEST, STATEMENTS, KeyDirectory, make_insecure_development_keys
-from anofel.proofs import SubmissionProver, SubmissionVerifier
+from anofel.proofs.keys import MANIFEST, STATEMENTS, KeyDirectory, make_insecure_development_keys
+from anofel.proofs.statements import SubmissionProver, SubmissionVerifier
 
 
 def anofel(*arguments: object) -> subprocess.CompletedProcess[str]:
@@ -40,7 +40,7 @@ def test_every_key_says_that_it_is_insecure(keys: KeyDirectory) -> None:
         (lambda data: data[:50], "truncated: it has 50 bytes instead of"),
         (lambda data: data[:-1], "truncated"),
         (lambda data: data + b"\0", "too long"),
-        (lambda data: data[:10] + b"\x02\x00" + data[12:], "format version 2; this program reads version 1"),
+        (lambda data: data[:10] + b"\x01\x00" + data[12:], "format version 1; this program reads version 2"),
         (lambda data: data[:13] + b"\x01" + data[14:], "for the registration statement|public inputs"),
         (lambda data: data[:60] + bytes([data[60] ^ 1]) + data[61:], "another version|not the pinned one"),
     ],
@@ -80,7 +80,7 @@ def test_a_replaced_verification_key_is_refused(keys: KeyDirectory, copy: Path) 
 
 
 @pytest.mark.parametrize(
-    "content", ["", "[]", "{}", '{"format": 1}', '{"format": 1, "origin": "x", "keys": {}}']
+    "content", ["", "[]", "{}", '{"format": 2}', '{"format": 2, "keys": {}}', '{"format": 2, "keys": 1}']
 )
 def test_a_manifest_that_is_none_is_refused(copy: Path, content: str) -> None:
     (copy / MANIFEST).write_text(content)
@@ -91,7 +91,7 @@ def test_a_manifest_that_is_none_is_refused(copy: Path, content: str) -> None:
 def test_a_manifest_of_another_format_is_refused(copy: Path) -> None:
     manifest = json.loads((copy / MANIFEST).read_text())
     (copy / MANIFEST).write_text(json.dumps(manifest | {"format": 9}))
-    with pytest.raises(InvalidKeyFile, match="has format 9; this program reads format 1"):
+    with pytest.raises(InvalidKeyFile, match="format must be 2, but is 9"):
         KeyDirectory.open(copy)
 
 
@@ -158,7 +158,7 @@ def test_setup_export_writes_what_snarkjs_reads(keys: KeyDirectory, tmp_path: Pa
 
 
 def test_setup_export_converts_a_given_proof(keys: KeyDirectory, tmp_path: Path) -> None:
-    from anofel.export import make_example
+    from anofel.proofs.export import make_example
 
     made = make_example("submission")
     proof = keys.submission_prover(threads=1).prove(made.statement, made.witness)

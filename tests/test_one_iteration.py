@@ -14,28 +14,29 @@ from anofel.committee import count, schemes
 from anofel.committee.context import AgreedSet, IterationContext, PostContext, TaskLimits
 from anofel.committee.count import BallotStatement, BundleCommittee, TypeOpening
 from anofel.committee.interface import Contribution, Int64Vector
-from anofel.keys import KeyDirectory
-from anofel.learning.build import rule_of, trainer_of
+from anofel.learning.build import trainer_of
 from anofel.learning.certified import CertifiedDataset, dataset_digest
-from anofel.learning.integer_model import IntegerModel
-from anofel.phase1_setup.certification import Credential
-from anofel.phase2_training.local_training import LocalTraining
-from anofel.phase2_training.submit_update import MembershipContent, prove_membership
+from anofel.models.integer_model import IntegerModel
+from anofel.models.rules import rule_of
+from anofel.phase1_setup.step1b_certification import Credential
+from anofel.phase2_training.step4_local_training import contribute
+from anofel.phase2_training.step5_submission import Membership, prove_membership
 from anofel.primitives import (
     CertifierSecret,
     ClientTree,
     Commitment,
     DatasetType,
     MasterSecret,
-    MessageSecret,
     Salt,
     Scope,
     TypeBlinding,
 )
-from anofel.privacy.ledger import Floors, Ledger
+from anofel.privacy.ledger import Floors, Ledger, Occasion
 from anofel.privacy.plan import Plan
+from anofel.proofs.keys import KeyDirectory
+from anofel.proofs.statements import SubmissionProof
 from anofel.studies.dataset import Dataset
-from anofel.task import Task
+from anofel.tasks.task import Task
 from tests.committee.world import Committee
 from tests.patients import make_dataset, make_task
 
@@ -56,7 +57,7 @@ class Client:
 class Posting:
     """What the board gets from one client."""
 
-    membership: MembershipContent
+    membership: Membership
     context: PostContext
     contribution: Contribution
     ballot: bytes
@@ -74,11 +75,15 @@ def make_clients() -> tuple[list[Client], ClientTree]:
 
 
 def train(task: Task, client: Client, model: IntegerModel, ledger: Path) -> Int64Vector:
-    step = LocalTraining(
-        task=task, trainer=trainer_of(task), ledger=Ledger(ledger), floors=Floors(max_epsilon=100.0)
+    plan, certified = Plan.of(task), CertifiedDataset(client.rows, client.credential.d)
+    Ledger(ledger).charge(
+        "turn",
+        Occasion(board=GENESIS, task=task.digest(), bundle=0, iteration=1),
+        plan=plan,
+        floors=Floors(max_epsilon=100.0, max_colluders=0),
+        anonymity_set=REAL + DECOYS,
     )
-    certified = CertifiedDataset(client.rows, client.credential.d)
-    return step.update(certified, model, iteration=1, anonymity_set=REAL + DECOYS)
+    return contribute(trainer_of(task), model, certified.dataset, plan).with_noise(plan)
 
 
 @pytest.fixture(scope="module")
@@ -109,35 +114,42 @@ def test_an_iteration_gives_the_sum_of_the_integers_and_the_next_model(
         membership = prove_membership(
             client.credential,
             salt=client.salt,
-            message_secret=MessageSecret.generate(),
             rho=rho,
             clients=tree,
-            scope=scope,
+            genesis=GENESIS,
+            bundle=0,
+            iteration=1,
             prover=prover,
         )
         context = PostContext(
             iteration=iteration,
-            nullifier=membership.nullifier.to_bytes(),
-            tag=membership.tag.to_bytes(),
-            pk_sig=membership.message_key.to_bytes(),
+            nullifier=membership.nullifier,
+            tag=membership.tag,
+            pk_sig=membership.message_key,
         )
         prepared = scheme.prepare(key, context, limits)
         values = np.zeros(plan.dimension, dtype=np.int64)
         if real:
             values = train(task, client, model, tmp_path / f"ledger-{number}")
             updates.append(values)
-        statement = BallotStatement(context, membership.type_commitment.to_bytes(), bundle)
+        statement = BallotStatement(context, membership.type_commitment, bundle)
         opening = TypeOpening(dataset_type=7, blinding=rho.to_secret_bytes())
-        ballot = statement.cast(0 if real else None, opening)
+        ballot = statement.cast(0 if real else None, opening).ballot
         board.append(Posting(membership, context, scheme.encrypt(prepared, values), ballot))
 
     # Admission, then steps 6 and 7.
     verifier = keys.submission_verifier()
-    verifier.verify_batch([(p.membership.statement(), p.membership.proof) for p in board])
+    root = tree.root().to_bytes()
+    verifier.verify_batch(
+        [
+            (p.membership.statement(root, GENESIS), SubmissionProof.from_bytes(p.membership.proof))
+            for p in board
+        ]
+    )
     accumulator, bits = scheme.accumulator(key, iteration, limits), {}
     for posting in board:
         envelope, payload = posting.contribution.envelope, posting.contribution.payload
-        statement = BallotStatement(posting.context, posting.membership.type_commitment.to_bytes(), bundle)
+        statement = BallotStatement(posting.context, posting.membership.type_commitment, bundle)
         statement.verify(posting.ballot)
         scheme.verify_envelope(key, posting.context, limits, envelope)
         accumulator.add(scheme.verify_payload(key, posting.context, limits, envelope, payload))

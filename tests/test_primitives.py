@@ -25,6 +25,7 @@ from anofel.primitives import (
     MasterSecret,
     MessageKey,
     MessageSecret,
+    NameSet,
     Possession,
     Salt,
     Scope,
@@ -217,6 +218,7 @@ def test_a_tree_grows_persists_and_gives_paths() -> None:
     assert tree.at_size(0).root() == empty
     assert ClientTree.from_leaf_bytes(tree.leaf_bytes()).root() == tree.root()
     assert tree.leaf_bytes(9) == tree.leaf_bytes()[9 * 32 :]
+    assert ClientTree.from_node_bytes(tree.node_bytes()).node_bytes() == tree.node_bytes()
     assert tree.position(leaves[13]) == 13
     assert repr(tree.path(13)) == "ClientPath(<redacted>)"
     with pytest.raises(InvalidInput, match="not in the tree"):
@@ -225,6 +227,29 @@ def test_a_tree_grows_persists_and_gives_paths() -> None:
         tree.path(20)
     with pytest.raises(InvalidInput, match="bytes instead of 32"):
         ClientTree.from_leaf_bytes(tree.leaf_bytes()[:-1])
+
+
+@given(names=st.lists(st.binary(min_size=32, max_size=32)))
+def test_a_set_of_names_is_a_set(names: list[bytes]) -> None:
+    made = NameSet()
+    for name in names:
+        made.add(name)
+    assert len(made) == len(set(names))
+    assert all(name in made for name in names)
+    assert bytes(31) + b"\1" not in NameSet()
+    assert made.to_bytes() == b"".join(sorted(set(names)))
+    assert NameSet.from_bytes(made.to_bytes()) == made
+    made.clear()
+    assert len(made) == 0
+
+
+def test_a_set_of_names_has_one_form() -> None:
+    first, second = bytes(32), bytes(31) + b"\1"
+    for data in (second + first, first + first, first + second[:-1]):
+        with pytest.raises(InvalidInput):
+            NameSet.from_bytes(data)
+    with pytest.raises(InvalidInput, match="bytes instead of 32"):
+        NameSet().add(b"short")
 
 
 def test_zeroing_a_certifier_changes_the_root_and_frees_no_place() -> None:

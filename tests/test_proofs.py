@@ -3,50 +3,60 @@
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import asdict
 
 import pytest
 
+from anofel.board.statements import registration_statement, submission_statement
 from anofel.errors import InvalidInput, InvalidProof, InvalidSignature, UnsatisfiedStatement
-from anofel.keys import KeyDirectory
-from anofel.phase1_setup.certification import (
+from anofel.messages import Posting
+from anofel.phase1_setup.step1b_certification import (
     Credential,
     fresh_nonce,
     issue_certificate,
     request_certificate,
 )
-from anofel.phase1_setup.client_registration import RegistrationContent, register
-from anofel.phase2_training.submit_update import MembershipContent, prove_membership
+from anofel.phase1_setup.step1b_registration import make_registration
+from anofel.phase2_training.step5_submission import Membership, prove_membership
 from anofel.primitives import (
     CertifierSecret,
     CertifierTree,
     ClientTree,
+    Commitment,
     DatasetDigest,
     DatasetType,
-    Epoch,
     MasterSecret,
     MessageSecret,
     Salt,
     Scope,
     TypeBlinding,
 )
-from anofel.proofs import RegistrationProof, SubmissionProof, SubmissionStatement, SubmissionWitness
+from anofel.proofs.keys import KeyDirectory
+from anofel.proofs.statements import (
+    RegistrationProof,
+    RegistrationStatement,
+    SubmissionProof,
+    SubmissionStatement,
+    SubmissionWitness,
+)
 from tests.conftest import World
 
 GENESIS = b"g" * 32
 
 
 @pytest.fixture(scope="module")
-def submit(keys: KeyDirectory) -> Callable[..., MembershipContent]:
+def submit(keys: KeyDirectory) -> Callable[..., Membership]:
     prover = keys.submission_prover(threads=1)
 
-    def make(world: World, iteration: int = 1) -> MembershipContent:
+    def make(world: World, iteration: int = 1) -> Membership:
         return prove_membership(
             world.credential,
             salt=world.salt,
-            message_secret=MessageSecret.generate(),
             rho=TypeBlinding.generate(),
             clients=world.clients,
-            scope=Scope(GENESIS, 0, iteration),
+            genesis=GENESIS,
+            bundle=0,
+            iteration=iteration,
             prover=prover,
         )
 
@@ -54,19 +64,20 @@ def submit(keys: KeyDirectory) -> Callable[..., MembershipContent]:
 
 
 @pytest.fixture(scope="module")
-def enrol(keys: KeyDirectory) -> Callable[..., RegistrationContent]:
+def enrol(keys: KeyDirectory) -> Callable[..., Posting]:
     prover = keys.registration_prover(threads=1)
 
-    def make(world: World, **changes: object) -> RegistrationContent:
+    def make(world: World, **changes: object) -> Posting:
         arguments = {
             "credential": world.credential,
             "salt": world.salt,
             "message_secret": MessageSecret.generate(),
             "certifiers": world.certifiers,
-            "epoch": Epoch(GENESIS, 0),
+            "genesis": GENESIS,
+            "epoch": 0,
             "prover": prover,
         }
-        return register(**(arguments | changes))  # type: ignore[arg-type]
+        return make_registration(**(arguments | changes))  # type: ignore[arg-type]
 
     return make
 
@@ -79,11 +90,35 @@ def test_a_client_is_certified_registers_and_submits(keys: KeyDirectory, world: 
     certificate = issue_certificate(request, secret=world.certifier, nonce=nonce, verifier=verifier)
     credential = Credential(msk, d, dt, key, certificate)
     registered = enrol(world, credential=credential)
-    keys.registration_verifier().verify(registered.statement(), registered.proof)
+    keys.registration_verifier().verify(*proven_registration(registered))
     clients = ClientTree.from_leaf_bytes(world.clients.leaf_bytes())
-    clients.append([registered.commitment])
-    content = submit(World(world.certifier, world.certifiers, clients, credential, world.salt))
-    keys.submission_verifier().verify(content.statement(), content.proof)
+    clients.append([Commitment.from_bytes(registered.body.commitment)])
+    made = World(world.certifier, world.certifiers, clients, credential, world.salt)
+    keys.submission_verifier().verify(*proven_membership(made, submit(made)))
+
+
+def proven_registration(posting: Posting) -> tuple[RegistrationStatement, RegistrationProof]:
+    """What a registration proves, and the proof, as a board puts them together."""
+    shown = {name: value for name, value in asdict(posting.body).items() if name != "proof"}
+    statement = registration_statement(genesis=GENESIS, message_key=posting.author.message_key, **shown)
+    return statement, RegistrationProof.from_bytes(posting.body.proof)
+
+
+def proven_membership(
+    world: World, membership: Membership, **changes: object
+) -> tuple[SubmissionStatement, SubmissionProof]:
+    """What a submission proves, and the proof, as a board puts them together."""
+    arguments = {
+        "client_root": world.clients.root().to_bytes(),
+        "scope": Scope(GENESIS, membership.bundle, membership.iteration),
+        "nullifier": membership.nullifier,
+        "tag": membership.tag,
+        "type_commitment": membership.type_commitment,
+        "message_key": membership.message_key,
+    }
+    statement = submission_statement(**(arguments | changes))  # type: ignore[arg-type]
+    assert changes or statement == membership.statement(world.clients.root().to_bytes(), GENESIS)
+    return statement, SubmissionProof.from_bytes(membership.proof)
 
 
 def test_an_ownership_proof_is_good_for_one_nonce_and_one_certifier(keys: KeyDirectory, world: World) -> None:
@@ -140,17 +175,24 @@ def test_a_bad_certificate_is_refused_before_any_proof(world: World, enrol) -> N
 
 def test_the_same_dataset_registered_again_has_the_same_nullifier(world: World, enrol) -> None:
     first, second = enrol(world), enrol(world, salt=Salt.generate())
-    assert first.nullifier == second.nullifier
-    assert first.commitment != second.commitment
-    assert enrol(world, epoch=Epoch(GENESIS, 1)).nullifier != first.nullifier
+    assert first.body.nullifier == second.body.nullifier
+    assert first.body.commitment != second.body.commitment
+    assert enrol(world, epoch=1).body.nullifier != first.body.nullifier
 
 
-def parts(content: object) -> dict[str, bytes]:
-    return {name: value.to_bytes() for name, value in vars(content).items()}
+def parts(world: World, shown: Membership | Posting) -> dict[str, bytes]:
+    """Every value that the board gets to see, by its name."""
+    if isinstance(shown, Posting):
+        values = asdict(shown.body) | {"message_key": shown.author.message_key}
+        return {name: value for name, value in values.items() if isinstance(value, bytes)}
+    names = ("nullifier", "tag", "type_commitment", "proof", "message_key")
+    values = {name: getattr(shown, name) for name in names}
+    scope = Scope(GENESIS, shown.bundle, shown.iteration).to_bytes()
+    return values | {"client_root": world.clients.root().to_bytes(), "scope": scope}
 
 
 def test_two_postings_of_one_client_share_nothing_but_the_client_root(world: World, submit) -> None:
-    one, two = parts(submit(world, 1)), parts(submit(world, 2))
+    one, two = parts(world, submit(world, 1)), parts(world, submit(world, 2))
     assert {name for name in one if one[name] == two[name]} == {"client_root"}
     # Also no part of any value: 16 bytes in common would be no accident.
     pieces = {
@@ -169,7 +211,7 @@ def test_a_double_submission_shows_the_same_nullifier(world: World, submit) -> N
 
 
 def test_registration_and_submission_of_one_client_share_nothing(world: World, enrol, submit) -> None:
-    registered, submitted = parts(enrol(world)), parts(submit(world))
+    registered, submitted = parts(world, enrol(world)), parts(world, submit(world))
     assert not set(registered.values()) & set(submitted.values())
 
 
@@ -178,18 +220,18 @@ def test_registration_and_submission_of_one_client_share_nothing(world: World, e
 )
 def test_a_proof_fits_no_other_public_input(keys: KeyDirectory, world: World, submit, field: str) -> None:
     content, other = submit(world), submit(world, 2)
-    replacement = ClientTree().root() if field == "client_root" else getattr(other, field)
-    changed = MembershipContent(**(vars(content) | {field: replacement}))
+    replacement = {"client_root": ClientTree().root().to_bytes(), "scope": Scope(GENESIS, 0, 2)}
+    changed = {field: replacement.get(field) or getattr(other, field)}
     verifier = keys.submission_verifier()
-    verifier.verify(content.statement(), content.proof)
+    verifier.verify(*proven_membership(world, content))
     with pytest.raises(InvalidProof, match="not valid for these public inputs"):
-        verifier.verify(changed.statement(), changed.proof)
+        verifier.verify(*proven_membership(world, content, **changed))
 
 
 def test_a_batch_names_the_bad_ones(keys: KeyDirectory, world: World, submit) -> None:
     verifier = keys.submission_verifier(threads=2)
     contents = [submit(world, iteration) for iteration in range(4)]
-    batch = [(content.statement(), content.proof) for content in contents]
+    batch = [proven_membership(world, content) for content in contents]
     verifier.verify_batch(batch)
     verifier.verify_batch([])
     verifier.verify_batch([batch[0], batch[0]])
@@ -200,7 +242,7 @@ def test_a_batch_names_the_bad_ones(keys: KeyDirectory, world: World, submit) ->
 
 
 def test_proof_bytes_are_canonical(world: World, submit) -> None:
-    data = submit(world).proof.to_bytes()
+    data = submit(world).proof
     assert len(data) == 128
     assert SubmissionProof.from_bytes(data).to_bytes() == data
     for bad in (b"", data[:-1], data + b"\0", bytes(128), b"\xff" * 128):
@@ -212,19 +254,19 @@ def test_a_proof_of_another_statement_is_refused_by_type_and_by_key(
     keys: KeyDirectory, world: World, submit
 ) -> None:
     content = submit(world)
-    as_registration = RegistrationProof.from_bytes(content.proof.to_bytes())
+    as_registration = RegistrationProof.from_bytes(content.proof)
+    statement, _ = proven_membership(world, content)
     with pytest.raises(TypeError):
-        keys.submission_verifier().verify(content.statement(), as_registration)  # type: ignore[arg-type]
+        keys.submission_verifier().verify(statement, as_registration)  # type: ignore[arg-type]
 
 
 def test_a_proof_under_other_keys_is_refused(keys: KeyDirectory, world: World, submit) -> None:
     from anofel._core.keys import insecure_development_key
-    from anofel.proofs import SubmissionVerifier
+    from anofel.proofs.statements import SubmissionVerifier
 
     other = SubmissionVerifier.from_bytes(insecure_development_key("submission")[1])
-    content = submit(world)
     with pytest.raises(InvalidProof, match="not valid"):
-        other.verify(content.statement(), content.proof)
+        other.verify(*proven_membership(world, submit(world)))
 
 
 def test_proving_releases_the_interpreter(world: World, submit) -> None:

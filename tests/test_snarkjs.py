@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 from filelock import FileLock
 
-from anofel.export import export_statement
-from anofel.keys import STATEMENTS, KeyDirectory
+from anofel.proofs.export import export_statement
+from anofel.proofs.keys import STATEMENTS, KeyDirectory
 
 INSTALL = Path(__file__).parents[1] / "tools" / "snarkjs" / "install.py"
 # The order of the field of coordinates.

@@ -1,17 +1,17 @@
 from copy import deepcopy
-from decimal import Decimal
+from decimal import Decimal, localcontext
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from anofel.disk.sections import canonical_json, plain
 from anofel.errors import InvalidInput
-from anofel.sections import Section, canonical_json, plain
-from anofel.task import Task, read_task
+from anofel.tasks.task import Task, read_task
 from tests.patients import DOCUMENT, make_task
 
-EXAMPLES = sorted((Path(__file__).parents[1] / "examples" / "tasks").glob("*.toml"))
+EXAMPLES = sorted((Path(__file__).parents[1] / "src" / "anofel" / "tasks" / "examples").glob("*.toml"))
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
@@ -31,6 +31,14 @@ def test_digest_changes_with_every_number():
     assert len(digests) == 4
 
 
+def test_a_task_that_switches_the_contribution_proof_off_says_so_in_its_encoding():
+    insecure = make_task(task={"insecure_unproven_contributions": True})
+    assert b'"insecure_unproven_contributions":true' in insecure.to_bytes()
+    assert Task.from_bytes(insecure.to_bytes()) == insecure
+    assert make_task(task={"insecure_unproven_contributions": False}).to_bytes() == make_task().to_bytes()
+    assert b"unproven" not in make_task().to_bytes()
+
+
 def test_equal_decimals_have_one_encoding():
     first, second = (make_task(privacy={"clipping_norm": Decimal(text)}) for text in ("0.50", "0.5"))
     assert first.digest() == second.digest()
@@ -42,7 +50,12 @@ def test_equal_decimals_have_one_encoding():
         ("privacy", "min_clients", 3, "exceed max_colluders by at least 2"),
         ("privacy", "min_clients", "8", "must be an integer"),
         ("privacy", "min_clients", True, "must be an integer"),
-        ("privacy", "clipping_norm", "0", "must lie between"),
+        (
+            "privacy",
+            "clipping_norm",
+            "0",
+            "must be a decimal number between 0.000001 and 1000000, but is '0'",
+        ),
         ("privacy", "clipping_norm", "wide", "must be a decimal"),
         ("privacy", "clipping_norm", "NaN", "must be a decimal"),
         ("privacy", "noise_multiplier", "0", "must be positive"),
@@ -53,9 +66,9 @@ def test_equal_decimals_have_one_encoding():
         ("privacy", "adaptive", 1, "true or false"),
         ("model", "kind", "resnet", "must be one of"),
         ("model", "hidden", [3], "hidden layers of an mlp"),
-        ("model", "parameters", 7, "must lie between"),
+        ("model", "parameters", 7, "must be 6 with this schema, but is 7"),
         ("training", "algorithm", "adam", "must be one of"),
-        ("rule", "momentum", 65536, "must lie between"),
+        ("rule", "momentum", 65536, "must be an integer between 0 and 65535, but is 65536"),
         ("task", "name", 5, "must be a text"),
     ],
 )
@@ -93,7 +106,7 @@ def test_missing_section_is_named(missing):
 def test_schema_or_study_is_needed():
     document = deepcopy(DOCUMENT)
     del document["schema"]
-    with pytest.raises(InvalidInput, match=r"needs a \[schema\]"):
+    with pytest.raises(InvalidInput, match=r"\[schema\] is needed"):
         read_task(document)
     document["task"]["study"] = "nowhere"
     with pytest.raises(InvalidInput, match="no study"):
@@ -137,15 +150,23 @@ def test_canonical_json_refuses_floats():
         canonical_json({"a": [0.5]})
 
 
-def test_sections_refuse_wrong_lists():
-    section = Section({"a": ["x", "x"], "b": [1, "x"], "c": "x"}, "test")
-    with pytest.raises(InvalidInput, match="twice"):
-        section.texts("a")
-    with pytest.raises(InvalidInput, match="list of texts"):
-        section.texts("b")
-    with pytest.raises(InvalidInput, match="integers"):
-        section.integers("c", 0, 1)
-    with pytest.raises(InvalidInput, match="list of tables"):
-        section.tables("c")
-    with pytest.raises(InvalidInput, match="must be a table"):
-        section.table("c")
+@pytest.mark.parametrize("precision", [3, 28, 100])
+def test_the_encoding_does_not_depend_on_the_context_of_the_thread(precision):
+    task = make_task(privacy={"clipping_norm": Decimal("1.234567890123456789012345678901234567")})
+    with localcontext(prec=precision):
+        assert b'"1.234567890123456789012345678901234567"' in task.to_bytes()
+        assert Task.from_bytes(task.to_bytes()) == task
+
+
+@pytest.mark.parametrize(
+    "number", ["1E-99999", "1E-999999999999999999", "1." + "1" * 40, "1" + "0" * 40, "1E+40", "0E-41"]
+)
+def test_a_decimal_with_very_many_digits_is_refused_before_it_is_used(number):
+    with pytest.raises(InvalidInput, match="at most 40 digits"):
+        make_task(privacy={"noise_multiplier": number})
+
+
+def test_a_positive_noise_multiplier_has_a_least_value():
+    make_task(privacy={"noise_multiplier": Decimal("0.000001")})
+    with pytest.raises(InvalidInput, match="at least 0.000001"):
+        make_task(privacy={"noise_multiplier": Decimal("0.0000009")})

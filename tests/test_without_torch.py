@@ -19,12 +19,12 @@ class Absent:
 sys.meta_path.insert(0, Absent())
 """
 ROOT = Path(__file__).parents[1]
-TASK = ROOT / "examples" / "tasks" / "mnist-lenet5.toml"
+TASK = ROOT / "src" / "anofel" / "tasks" / "examples" / "mnist-lenet5.toml"
 TRAIN = f"""
 from pathlib import Path
 from anofel.errors import AnofelError
 from anofel.learning.build import trainer_of
-from anofel.task import Task
+from anofel.tasks.task import Task
 try:
     trainer_of(Task.load(Path({str(TASK)!r})))
 except AnofelError as error:
@@ -60,8 +60,8 @@ def test_a_task_with_a_network_is_read_explained_and_audited_without_it() -> Non
     assert explained.returncode == 0, explained.stderr
     script = f"""
 from pathlib import Path
-from anofel.learning.build import rule_of
-from anofel.task import Task
+from anofel.models.rules import rule_of
+from anofel.tasks.task import Task
 task = Task.load(Path({str(TASK)!r}))
 print(task.model.parameters, rule_of(task).rate(1))
 """
@@ -78,13 +78,13 @@ from dataclasses import replace
 from pathlib import Path
 import numpy as np
 from anofel.errors import AnofelError
-from anofel.learning.integer_model import IntegerModel
+from anofel.models.integer_model import IntegerModel
 from anofel.roles.owner import Own, check_start
-from anofel.task import Task
+from anofel.tasks.task import Task
 task = Task.load(Path({str(TASK)!r}))
-good = IntegerModel.from_parameters({{"w": np.zeros(61706)}}, 16)
+good = IntegerModel.from_parameters({{"w": np.zeros(61706)}}, task.model.scale_bits)
 bad = [
-    IntegerModel.from_parameters({{"w": np.zeros(61705)}}, 16),
+    IntegerModel.from_parameters({{"w": np.zeros(61705)}}, task.model.scale_bits),
     replace(good, scale_bits=17),
     replace(good, velocity=good.values),
 ]

@@ -139,7 +139,7 @@ def posting(number: int, name: str, author_kind: str) -> dict[str, Any]:
         "signed_sha256": sha256(signed).hex(),
         "id": sha256(b"anofel/1/posting-id", content, signature).hex(),
     }
-    if name == "Task":
+    if name == "TaskAnnouncement":
         owner = bytes(range(32))
         vector["task_id_of_owner_0_to_31"] = sha256(
             b"anofel/1/task", GENESIS_HASH, owner, encode(name, body)
@@ -218,7 +218,7 @@ def wrong_forms() -> Malformed:
         yield wrong("Registration", "tag", data, f"the field element {name}", "not canonical")
     r8, s = point(SIGNATURES[0]["R8"]), int(SIGNATURES[0]["S"]) + ORDER
     data = r8 + s.to_bytes(32, "little")
-    yield wrong("CertifierKey", "possession", data, "a scalar S + l", "not canonical")
+    yield wrong("CertifierKeyOffer", "possession", data, "a scalar S + l", "not canonical")
     for name, text in {"0xff": b"\xff", "a long form": b"\xc0\x80", "a surrogate": b"\xed\xa0\x80"}.items():
         data = encode("bytes", text)
         yield wrong("Genesis", "name", data, f"a text with {name}", "the text is not UTF-8")
@@ -259,8 +259,6 @@ def wrong_lengths() -> Malformed:
     yield "a record with a byte too many", "Vote", data + b"\0", "Vote: bytes left over: 1"
     receipts = encode("list(Receipt, 17)", [draw("Receipt", "Receipt")] * 17)
     yield wrong("Blob", "receipts", receipts, "17 receipts", "too long: 17")
-    types = b"\1" + encode("list(u32, 65)", [1] * 65)
-    yield wrong("Task", "types", types, "65 types", "too long: 65")
     data = (16384).to_bytes(2, "little")
     yield wrong("Aggregate", "excluded", data, "a count without the items", "too short: 540672")
     data = encode("bytes", bytes(1025))

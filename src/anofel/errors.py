@@ -5,9 +5,11 @@
     AnofelError                     one sentence; ``code`` is stable and machine-readable
     ├── InvalidInput                the caller gave something that cannot be used
     │   ├── InvalidKeyFile          a file is not the key that is needed
+    │   ├── OutOfRange              a result does not fit the numbers it is written in
     │   ├── MalformedMessage        bytes or values are not a message; names layout, field and fault
     │   └── UnsatisfiedStatement    a witness does not satisfy its statement; names the clause
     ├── VerificationError           a proof, signature or other check failed
+    │   ├── InvalidCeremony         a file or transcript of a key ceremony does not hold
     │   ├── InvalidProof            a proof is malformed or not valid; a batch names the bad ones
     │   └── InvalidSignature        a signature is not valid
     └── PeerUnreachable             another party could not be reached
@@ -40,6 +42,12 @@ class InvalidKeyFile(InvalidInput):
     code = "invalid-key-file"
 
 
+class OutOfRange(InvalidInput):
+    """A result does not fit the numbers it is written in."""
+
+    code = "out-of-range"
+
+
 class MalformedMessage(InvalidInput):
     """Bytes or values are not a message of the layout (``docs/messages.md``)."""
 
@@ -61,6 +69,12 @@ class VerificationError(AnofelError):
     """A proof, signature or other check failed."""
 
     code = "verification-failed"
+
+
+class InvalidCeremony(VerificationError):
+    """A file or transcript of a key ceremony does not hold; the message names the check."""
+
+    code = "invalid-ceremony"
 
 
 class InvalidProof(VerificationError):

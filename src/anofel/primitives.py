@@ -35,6 +35,7 @@ from anofel._core.trees import (
     ClientFrontier,
     ClientPath,
     ClientTree,
+    NameSet,
 )
 
 __all__ = [
@@ -57,6 +58,7 @@ __all__ = [
     "MessageKey",
     "MessageKeyHash",
     "MessageSecret",
+    "NameSet",
     "Possession",
     "RegistrationNullifier",
     "Root",

@@ -11,28 +11,34 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from anofel.audit import AuditFailed, Auditor
+from anofel.audit import AuditFailed, Auditor, AuditReport
 from anofel.audit.sources import open_source
-from anofel.board.store import BlockStore
 from anofel.cli import app
 from anofel.errors import AnofelError
 from anofel.messages import Model, Posting
+from anofel.storage.blocks import BlockStore
 from tests.audit.replay import flip
 
 
-def run(directory: Path, seen: tuple[int, bytes] | None = None) -> dict[str, object]:
+def audit(directory: Path, seen: tuple[int, bytes] | None = None, now: int = 0) -> AuditReport:
     with open_source(str(directory)) as source:
         auditor = Auditor(
             source.genesis,
             registration=source.registration,
             submission=source.submission,
             attachments=source.attachments,
+            seen=seen,
         )
-        for block in source.blocks:
-            auditor.take(block)
-        if seen is not None:
-            auditor.check_seen(*seen)
-        return auditor.finish().document()
+        auditor.follow(source.blocks)
+        return auditor.finish(now)
+
+
+def run(directory: Path, seen: tuple[int, bytes] | None = None) -> dict[str, object]:
+    """Audit, and fail with the first finding."""
+    report = audit(directory, seen)
+    if not report.ok:
+        raise AuditFailed.of(report.findings[0])
+    return report.document()
 
 
 @pytest.fixture
@@ -57,8 +63,24 @@ def test_an_honest_history_is_accepted_and_described(history: Path) -> None:
     report = json.loads(result.stdout)
     assert report["ok"] is True
     assert set(report["postings"]) == {
-        *("Aggregate", "CertifierKey", "CommitteeKey", "CountShare", "DkgRound", "EndIteration", "EndTask"),
-        *("Model", "PrivacyLedger", "Registration", "RevokeCertifier", "Submission", "SumShare", "Task"),
+        *(
+            "Aggregate",
+            "CertifierKeyOffer",
+            "CommitteeKeyVote",
+            "CountShare",
+            "DkgRound",
+            "EndIteration",
+            "EndTask",
+        ),
+        *(
+            "Model",
+            "PrivacyLedger",
+            "Registration",
+            "RevokeCertifier",
+            "Submission",
+            "SumShare",
+            "TaskAnnouncement",
+        ),
     }
     outcomes = {(entry["task"], entry["iteration"]): entry["outcome"] for entry in report["iterations"]}
     assert outcomes == {
@@ -80,7 +102,7 @@ def test_the_report_is_readable(history: Path) -> None:
         assert text in result.output
 
 
-def test_pruned_payloads_are_said_and_accepted(copy: Path) -> None:
+def test_payloads_that_are_missing_too_early_are_found_and_pruned_ones_are_said(copy: Path) -> None:
     store = BlockStore(copy, read_only=True)
     for block in store.blocks(1):
         for data in block.postings:
@@ -88,18 +110,22 @@ def test_pruned_payloads_are_said_and_accepted(copy: Path) -> None:
                 name = contribution.payload.sha256.hex()
                 (copy / "blobs" / name[:2] / name[2:4] / name).unlink()
     store.close()
-    report = run(copy)
+    with pytest.raises(AuditFailed, match="is not here") as caught:
+        run(copy)
+    assert caught.value.rule == "blob"
+    report = audit(copy, now=1000).document()
+    assert report["findings"] == []
     assert report["sums_pruned"] == 4
-    assert any("pruned" in note for note in report["notes"])  # type: ignore[union-attr, attr-defined]
+    assert any("pruned" in note for note in report["notes"])
 
 
-@pytest.mark.parametrize("kind", ["CommitteeKey", "Submission"])
+@pytest.mark.parametrize("kind", ["CommitteeKeyVote", "Submission"])
 def test_a_damaged_blob_is_found(copy: Path, kind: str) -> None:
     store = BlockStore(copy, read_only=True)
     bodies = [Posting.from_bytes(data).body for block in store.blocks(1) for data in block.postings]
     store.close()
     body = next(body for body in bodies if type(body).__name__ == kind)
-    blob = body.key if kind == "CommitteeKey" else body.contributions[0].payload
+    blob = body.key if kind == "CommitteeKeyVote" else body.contributions[0].payload
     path = copy / "blobs" / blob.sha256.hex()[:2] / blob.sha256.hex()[2:4] / blob.sha256.hex()
     path.write_bytes(flip(path.read_bytes(), 100))
     with pytest.raises(AuditFailed, match="damaged") as caught:

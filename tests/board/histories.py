@@ -16,11 +16,10 @@ import msgspec
 from anofel.board import snapshot
 from anofel.board.attachments import MemoryAttachments
 from anofel.board.chain import Chain
-from anofel.board.rules.common import agreed_set
+from anofel.board.seat import Seat
 from anofel.board.state import Phase, Progress, State
 from anofel.board.verification import Verifier
 from anofel.committee.context import digest_of_set
-from anofel.keys import KeyDirectory
 from anofel.messages import (
     Aggregate,
     Block,
@@ -32,7 +31,8 @@ from anofel.messages import (
     PrivacyLedger,
     SumShare,
 )
-from tests.board.oracle import CLASS, GARBAGE, OracleBoard, OracleVerifier
+from anofel.proofs.keys import KeyDirectory
+from tests.board.oracle import CLASS, GARBAGE, GENERATIONS, OracleBoard, OracleVerifier
 
 Choose = Callable[[int], int]
 
@@ -46,7 +46,7 @@ def play_history(choose: Choose, num_blocks: int = 24) -> OracleBoard:
     """Owners, clients and members come, are missing, or leave, as chosen."""
     board = prepared().copy()
     for _ in range(num_blocks):
-        bundle = board.state.bundles[0]
+        bundle = board.bundle
         if choose(3) == 0:
             board.post(board.registration(board.state.nullifiers.size + 1))
         if bundle.phase is Phase.WAITING:
@@ -55,6 +55,8 @@ def play_history(choose: Choose, num_blocks: int = 24) -> OracleBoard:
             _post_submissions(board, choose)
         elif bundle.phase is Phase.CLOSED:
             _decrypt(board, choose)
+        elif len(board.state.bundles) < GENERATIONS and not board.state.waiting_tasks():
+            board.announce()
         board.next_block()
     return board
 
@@ -62,7 +64,7 @@ def play_history(choose: Choose, num_blocks: int = 24) -> OracleBoard:
 def _post_models(board: OracleBoard, choose: Choose) -> None:
     for owner, name in zip(board.owners, board.task_ids, strict=True):
         task = board.state.tasks[name]
-        iteration = board.state.bundles[0].iterations + 1
+        iteration = board.bundle.iterations + 1
         if task.ended or task.model_iteration == iteration or choose(5) == 0:
             continue
         first = hashlib.sha256(b"first" + name).digest()
@@ -76,13 +78,13 @@ def _post_models(board: OracleBoard, choose: Choose) -> None:
 
 
 def _post_submissions(board: OracleBoard, choose: Choose) -> None:
-    bundle = board.state.bundles[0]
+    bundle = board.bundle
     assert bundle.current is not None
     for _ in range(choose(4)):
         if len(bundle.current.submissions) < CLASS.max_posts:
             number = board.state.nullifiers.size + 1
             tag = 3 * number + choose(3) + (3 * GARBAGE if choose(12) == 0 else 0)
-            board.post(board.submission(number, tag, bundle.iterations))
+            board.post(board.submission(number, tag, bundle.iterations, bundle=bundle.number))
     for owner, name in zip(board.owners, board.task_ids, strict=True):
         if name not in bundle.current.end_votes and choose(4) == 0:
             board.post(board.signed(owner, EndIteration(task=name, iteration=bundle.iterations)))
@@ -90,7 +92,7 @@ def _post_submissions(board: OracleBoard, choose: Choose) -> None:
 
 def _decrypt(board: OracleBoard, choose: Choose) -> None:
     state = board.state
-    bundle = state.bundles[0]
+    bundle = board.bundle
     current = bundle.current
     assert current is not None
     for number, name in enumerate(board.task_ids):
@@ -113,12 +115,12 @@ def _decrypt(board: OracleBoard, choose: Choose) -> None:
             elif position.progress is Progress.AGGREGATED and member.number not in {
                 share.member for share in position.count_shares
             }:
-                body = CountShare(**place, agreed=agreed_set(state, bundle, task).digest, share=b"\1")
+                body = CountShare(**place, agreed=Seat.of(state, task.task_id).agreed.digest, share=b"\1")
             elif position.progress is Progress.COUNTED and member.number not in {
                 share.member for share in position.sum_shares
             }:
                 share = board.blob(hashlib.sha256(bytes([member.number])).digest())
-                body = SumShare(**place, agreed=agreed_set(state, bundle, task).digest, share=share)
+                body = SumShare(**place, agreed=Seat.of(state, task.task_id).agreed.digest, share=share)
             if body is not None:
                 board.post(board.signed(member.role, body))
 

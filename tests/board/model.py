@@ -49,6 +49,8 @@ class BoardModel:
         self.posts: dict[int, int] = {}
         self.end_votes: set[int] = set()
         self.registered: set[int] = set()
+        self.members = 0
+        """The clients that were registered when the iteration opened."""
         self.nullifiers = 0
 
     # Postings: each answers whether it is admitted, and remembers it
@@ -99,7 +101,8 @@ class BoardModel:
         if self.phase != "closed" or iteration != self.iteration:
             return False
         committee = self.committees[task]
-        due = committee.agreed is not None and committee.progress != "failed" and self.height <= self.count_by
+        enough = committee.agreed is not None and len(self.kept(committee.agreed)) >= MIN_CLIENTS
+        due = enough and committee.progress != "failed" and self.height <= self.count_by
         fine = due and member not in committee.count_shares and right
         if fine:
             committee.count_shares.append(member)
@@ -138,7 +141,10 @@ class BoardModel:
     def next_block(self) -> None:
         if self.phase == "open":
             live = {number for number, task in enumerate(self.tasks) if not task.ended}
-            if self.height >= self.deadline or (live and live <= self.end_votes):
+            begun = self.height >= self.deadline - CLASS.train + CLASS.post_from
+            full = len(self.posts) >= min(self.members, CLASS.max_posts)
+            settled = full if self.posts else begun
+            if self.height >= self.deadline or (settled and live and live <= self.end_votes):
                 self._close()
         elif self.phase == "closed":
             for number, committee in enumerate(self.committees):
@@ -155,7 +161,7 @@ class BoardModel:
         self.sum_by = self.count_by + CLASS.sum
         for committee in self.committees:
             if committee.progress == "collecting":
-                committee.progress = "closed" if self.posts else "too-few"
+                committee.progress = "closed" if len(self.posts) >= MIN_CLIENTS else "too-few"
         self._finish()
 
     def kept(self, leaves_out: bool) -> list[int]:
@@ -167,25 +173,27 @@ class BoardModel:
             stated = list(committee.aggregates.values())
             for choice in (False, True):
                 if stated.count(choice) >= THRESHOLD:
-                    committee.agreed, committee.progress = choice, "aggregated"
+                    enough = len(self.kept(choice)) >= MIN_CLIENTS
+                    committee.agreed, committee.progress = choice, "aggregated" if enough else "too-few"
             if committee.agreed is None and self.height >= self.aggregate_by:
                 committee.progress = "failed"
         elif committee.progress == "aggregated":
             if len(committee.count_shares) >= THRESHOLD:
                 real = [tag for tag in self.kept(bool(committee.agreed)) if target_of(tag) == number]
                 committee.progress = "counted" if len(real) >= MIN_CLIENTS else "too-few"
+                self.tasks[number].releases += len(real) >= MIN_CLIENTS
             elif self.height >= self.count_by:
                 committee.progress = "failed"
         elif committee.progress == "counted":
             if len(committee.sum_shares) >= THRESHOLD:
-                self._release(number, committee)
+                self._open_sum(number, committee)
             elif self.height >= self.sum_by:
                 committee.progress = "failed"
-
-    def _release(self, number: int, committee: Committee) -> None:
         task = self.tasks[number]
-        task.releases += 1
-        task.ended = task.ended or task.releases >= MAX_RELEASES
+        task.ended = task.ended or (committee.progress in LATE and task.releases >= MAX_RELEASES)
+
+    def _open_sum(self, number: int, committee: Committee) -> None:
+        task = self.tasks[number]
         if any(tag >= GARBAGE for tag in self.kept(bool(committee.agreed))):
             committee.progress = "undecodable"
         else:
@@ -207,7 +215,7 @@ class BoardModel:
             self.phase = "ended"
             return
         self.phase, self.iteration, self.deadline = "open", following, self.height + CLASS.train
-        self.posts, self.end_votes = {}, set()
+        self.posts, self.end_votes, self.members = {}, set(), len(self.registered)
         self.committees = [Committee("absent" if task.ended else "collecting") for task in self.tasks]
         for task in self.tasks:
             task.due = None

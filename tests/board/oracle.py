@@ -8,9 +8,11 @@ name does not stand in ``bad_blobs``), so that thousands of steps run in seconds
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
 
 from anofel.board import snapshot
 from anofel.board.attachments import MemoryAttachments
+from anofel.board.block_end import SumResult
 from anofel.board.cache import BoundedCache
 from anofel.board.chain import Chain
 from anofel.board.claims import (
@@ -22,19 +24,17 @@ from anofel.board.claims import (
     SumClaim,
     SumShareClaim,
 )
-from anofel.board.clock import OpenedSum
 from anofel.board.rule import Rejected
 from anofel.board.rules import committees, registrations, submissions, sums, tasks
-from anofel.board.state import Bundle, Committee, CommitteeShares, Position, State
+from anofel.board.seat import Seat
+from anofel.board.state import Bundle, Committee, CommitteeShares, State
 from anofel.board.verification import Candidate, Verifier
-from anofel.certificates import Purpose, RoleKey
 from anofel.messages import (
     Blob,
     Block,
     Body,
     ChainAuthor,
     Class,
-    Contribution,
     Genesis,
     KeyAuthor,
     Limits,
@@ -42,12 +42,14 @@ from anofel.messages import (
     Receipt,
     Registration,
     Submission,
+    SubmittedPart,
     Validator,
     Vote,
     make_posting,
     receipt_bytes,
 )
-from anofel.phase2_training.announce_task import announce
+from anofel.phase1_setup.step1d_announcement import announce
+from anofel.pki.certificates import Purpose, RoleKey
 from anofel.primitives import DatasetType, MessageSecret, TypeBlinding, TypeCommitment
 from tests.board.prepared import copy_state
 from tests.board.world import TIME, Authority, a_task
@@ -57,6 +59,8 @@ GARBAGE = 1000
 """Tags from here on stand for clients whose payload makes a sum undecodable."""
 CLASS = Class(max_length=1000, max_posts=4, post_from=0, train=3, aggregate=2, count=2, sum=2, model=2)
 NEVER = 1 << 40
+GENERATIONS = 8
+"""How often both owners can announce a task with committees of its own."""
 TYPE_COMMITMENT = TypeCommitment(DatasetType(7), TypeBlinding.generate()).to_bytes()
 
 
@@ -74,25 +78,26 @@ def target_of(tag: int) -> int:
     return tag % 3
 
 
-class OracleDesk:
+def _committee_key(generation: int, number: int) -> bytes:
+    return hashlib.sha256(f"key {generation} {number}".encode()).digest()
+
+
+class OracleOpenings:
     """Opens counts and sums by looking at the tags."""
 
     @staticmethod
-    def _kept(bundle: Bundle, position: Position) -> list[int]:
-        assert bundle.current is not None
-        assert position.agreed is not None
-        excluded = {nullifier for nullifier, _ in position.agreed.excluded}
-        posts = bundle.current.submissions.values()
-        return [number_of(post.tag) for post in posts if post.nullifier not in excluded]
+    def _kept(seat: Seat) -> list[int]:
+        assert seat.position.agreed is not None
+        excluded = {nullifier for nullifier, _ in seat.position.agreed.excluded}
+        return [number_of(post.tag) for post in seat.posts() if post.nullifier not in excluded]
 
-    def open_count(self, state: State, bundle: Bundle, position: Position) -> int:
-        where = state.tasks[position.task_id].position
-        return sum(1 for tag in self._kept(bundle, position) if target_of(tag) == where)
+    def count(self, seat: Seat) -> SimpleNamespace:
+        return SimpleNamespace(value=sum(1 for tag in self._kept(seat) if target_of(tag) == seat.place))
 
-    def open_sum(self, state: State, bundle: Bundle, position: Position) -> OpenedSum | None:
-        if any(tag >= GARBAGE for tag in self._kept(bundle, position)):
+    def open_sum(self, seat: Seat) -> SimpleNamespace | None:
+        if any(tag >= GARBAGE for tag in self._kept(seat)):
             return None
-        return OpenedSum(bytes(32), next_model(position.task_id, bundle.iterations))
+        return SimpleNamespace(result=SumResult(bytes(32), next_model(seat.task_id, seat.number)))
 
 
 def next_model(task_id: bytes, iteration: int) -> bytes:
@@ -104,12 +109,13 @@ class OracleVerifier(Verifier):
 
     def __init__(self, genesis_hash: bytes, bad_blobs: set[bytes]) -> None:
         self._genesis_hash = genesis_hash
+        self.registration = self.submission = SimpleNamespace(key_id=bytes(32), origin="an oracle")
         self._attachments = MemoryAttachments()
         self._verdicts = BoundedCache(1 << 10)
         self._receipts = BoundedCache(1 << 10)
         self._chains = BoundedCache(1 << 10)
         self._bad_blobs = bad_blobs
-        self.shares = OracleDesk()  # type: ignore[assignment]
+        self.openings = OracleOpenings()  # type: ignore[assignment]
 
     def _confirm_proofs(self, candidates: Sequence[Candidate]) -> dict[bytes, Rejected | None]:
         return {candidate.key: self._ask(candidate) for candidate in candidates}
@@ -175,8 +181,13 @@ class OracleBoard:
             rules=1,
             interval_ms=1000,
             roots=(authority.root,),
+            ownership_key=bytes(32),
             registration_key=bytes(32),
             submission_key=bytes(32),
+            ownership_proving_key=bytes(32),
+            registration_proving_key=bytes(32),
+            submission_proving_key=bytes(32),
+            transcript=bytes(32),
             validators=(Validator(key=validator.public_key().to_bytes(), power=1),),
             holders=(storage.chain,),
             quorum=1,
@@ -196,7 +207,7 @@ class OracleBoard:
                     **limits,
                 }
             ),
-            insecure="",
+            insecure="development proof keys",
         )
         owners = [authority.issue(Purpose.OWNER, f"Owner {number}") for number in range(2)]
         members = [
@@ -210,19 +221,33 @@ class OracleBoard:
         chain = Chain(State.at_genesis(genesis), OracleVerifier(genesis.hash, bad))
         chain.begin(genesis.time)
         made = cls(genesis, chain, storage, validator, owners, members, bad)
-        made._announce()
+        made._put_committees()
+        made.announce()
+        made.next_block()
         return made
 
-    def _announce(self) -> None:
-        """The committees are put there by hand; the tasks are announced."""
+    def _put_committees(self) -> None:
+        """The committees are put there by hand, so a replay starts after the first block."""
+        for generation in range(GENERATIONS):
+            for number in range(len(self.owners)):
+                key = _committee_key(generation, number)
+                subjects = tuple(member.subject for member in self.members[number])
+                self.state.committees[key] = Committee(key, 0, CommitteeShares(key, key, subjects, 2, 0))
+
+    def announce(self) -> None:
+        """Both owners announce a task, with the next committees."""
+        generation, before = len(self.state.bundles), set(self.state.tasks)
         for number, owner in enumerate(self.owners):
-            key = hashlib.sha256(f"key {number}".encode()).digest()
-            subjects = tuple(member.subject for member in self.members[number])
-            self.state.committees[key] = Committee(key, 0, CommitteeShares(key, key, subjects, 2, 0))
-            task = a_task(f"study {number}", privacy={"max_posts": CLASS.max_posts, "max_releases": 2})
-            self.post(self.signed(owner, announce(task, key_id=key, early_end=True)))
-        self.task_ids = list(self.state.tasks)
-        self.next_block()
+            name = f"study {number}" + (f" {generation}" if generation else "")
+            task = a_task(name, privacy={"max_posts": CLASS.max_posts, "max_releases": 2})
+            key_id = _committee_key(generation, number)
+            self.post(self.signed(owner, announce(task, key_id=key_id, early_end=True)))
+        self.task_ids = [name for name in self.state.tasks if name not in before]
+
+    @property
+    def bundle(self) -> Bundle:
+        """The newest bundle."""
+        return self.state.bundles[len(self.state.bundles) - 1]
 
     def copy(self) -> "OracleBoard":
         """A board of its own that goes on from here."""
@@ -263,19 +288,19 @@ class OracleBoard:
         )
 
     def submission(
-        self, nullifier: int, tag: int, iteration: int, *, proof: int = VALID, lines: int = 2
+        self, nullifier: int, tag: int, iteration: int, *, proof: int = VALID, lines: int = 2, bundle: int = 0
     ) -> Posting:
         payload = self.blob(hashlib.sha256(f"{nullifier} {tag}".encode()).digest())
         return self.signed_by_client(
             Submission(
-                bundle=0,
+                bundle=bundle,
                 iteration=iteration,
                 nullifier=number_bytes(nullifier),
                 tag=number_bytes(tag),
                 type_commitment=TYPE_COMMITMENT,
                 proof=bytes([proof]) + bytes(127),
                 ballot=b"ballot" * 40,
-                contributions=(Contribution(envelope=b"envelope", payload=payload),) * lines,
+                contributions=(SubmittedPart(envelope=b"envelope", payload=payload),) * lines,
             )
         )
 

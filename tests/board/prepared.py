@@ -1,32 +1,20 @@
-"""Boards that stand at a certain point, made once in a process and copied for each test.
-
-Committee keys are generated once for a whole test run; everything else of a world is made anew.
-"""
+"""Boards that stand at a certain point, made once in a process and copied for each test."""
 
 import copy
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-import msgspec
 import pytest
 
 from anofel.board import snapshot
 from anofel.board.chain import Chain
+from anofel.board.key_runs import min_rounds, round_messages
 from anofel.board.rule import Rejected
-from anofel.board.rules.committees import min_rounds
-from anofel.board.rules.common import addressee_of, iteration_context, scheme_name
 from anofel.board.state import Phase, Progress, State
 from anofel.board.verification import Verifier
-from anofel.certificates import RoleKey
-from anofel.committee import schemes
-from anofel.committee.interface import (
-    CommitteeKey,
-    GeneratedKey,
-    ResharedKey,
-    ResharingParty,
-)
-from anofel.keys import KeyDirectory
+from anofel.committee.interface import HandoverParty, HandoverResult
 from anofel.messages import (
     Aggregate,
     Body,
@@ -34,6 +22,7 @@ from anofel.messages import (
     CountShare,
     DkgRound,
     Exclusion,
+    HandoverTerms,
     KeyAuthor,
     Posting,
     Receipt,
@@ -42,76 +31,27 @@ from anofel.messages import (
     make_posting,
     receipt_bytes,
 )
-from anofel.phase1_setup.committee_keys import post_key
-from anofel.phase2_training.submit_update import SealedSubmission, post_submission
-from anofel.phase3_access.homomorphic_sum import accepted, check_payload
-from anofel.phase3_access.partial_decryption import post_sum_share, share_of_count, share_of_sum
-from anofel.primitives import CertifierTree, ClientTree, MessageSecret
-from tests.board.world import CommitteeOfTest, Member, Owner, World, a_task, a_vector
-from tests.committee.test_resharing import a_resharing
-from tests.committee.world import Committee, a_run, generate
+from anofel.phase1_setup.step1c_committee_key import handover_run, post_round
+from anofel.phase2_training.step5_submission import SealedSubmission, post_submission
+from anofel.phase3_access.step6_homomorphic_sum import check_payload
+from anofel.phase3_access.step8_partial_decryption import post_sum_share, share_of_count, share_of_sum
+from anofel.pki.certificates import RoleKey
+from anofel.primitives import CertifierTree, ClientTree, MessageSecret, NameSet
+from anofel.proofs.keys import KeyDirectory
+from tests.board.world import CommitteeOfTest, FinishedRun, Member, Owner, World, a_task, a_vector
 
 TARGETS = (0, 0, 1, 1, None)
 """What the clients of the stage ``submitted`` train; one more client has not posted."""
 MEMBERS, THRESHOLD = 3, 2
 
-WORDS_AT_THE_END = 2048 * 32
-"""Of a payload of the lattice scheme: what binds its author; the encrypted words come before."""
+WRAPPED_BYTES, PROOF_BYTES = 2048 * 32, 26_752
+"""Of a payload of the lattice scheme: what follows the encrypted words."""
 
 
-@dataclass(frozen=True)
-class RecordedCommittee:
-    """A committee as bytes: its key and its members' shares, by number."""
-
-    key: bytes
-    shares: dict[int, bytes]
-
-
-@dataclass(frozen=True)
-class Recording:
-    """What takes long to make: two committees, and the first one with refreshed shares."""
-
-    committees: list[RecordedCommittee]
-    refreshed: RecordedCommittee
-
-    @classmethod
-    def make(cls) -> "Recording":
-        scheme = schemes.by_name("lattice")
-        committees = [_generate(number) for number in range(2)]
-        run = a_resharing(committees[0], (1, 2), MEMBERS, THRESHOLD)
-        resharing = scheme.resharing()
-        parties = [
-            ResharingParty(share=committees[0].shares[1], member=1),
-            ResharingParty(share=committees[0].shares[2], member=2),
-            ResharingParty(member=3),
-        ]
-        results = [resharing.begin(run, party) for party in parties]
-        while not isinstance(results[0], ResharedKey):
-            messages = [result.message for result in results if result.message is not None]
-            results = [resharing.advance(result.state, messages) for result in results]
-        shares = {end.share.member: end.share.to_bytes() for end in results}
-        refreshed = RecordedCommittee(results[0].key.to_bytes(), shares)
-        return cls([_record(committee) for committee in committees], refreshed)
-
-
-def _generate(number: int) -> Committee:
-    scheme = schemes.by_name("lattice")
-    ends, _ = generate(scheme.key_generation(), a_run(MEMBERS, THRESHOLD, f"committee {number}"))
-    assert all(isinstance(end, GeneratedKey) for end in ends)
-    return Committee.of(scheme, ends)
-
-
-def _record(committee: Committee) -> RecordedCommittee:
-    shares = {member: share.to_bytes() for member, share in committee.shares.items()}
-    return RecordedCommittee(committee.key.to_bytes(), shares)
-
-
-def encode_recording(recording: Recording) -> bytes:
-    return msgspec.msgpack.encode(recording)
-
-
-def decode_recording(data: bytes) -> Recording:
-    return msgspec.msgpack.decode(data, type=Recording)
+def with_garbage(payload: bytes, *, proven: bool = True) -> bytes:
+    """A payload that parses, but whose words are no vector."""
+    end = WRAPPED_BYTES + (PROOF_BYTES if proven else 0)
+    return os.urandom(len(payload) - end) + payload[-end:]
 
 
 # Copies
@@ -121,9 +61,10 @@ def copy_state(state: State) -> State:
     """Copy a state; the trees of the core are made again from their leaves."""
     memo: dict[int, object] = {id(state.genesis): state.genesis}
     tree = state.certifier_tree
-    memo[id(tree)] = CertifierTree.from_leaf_bytes(tree.leaf_bytes())
+    memo[id(tree)] = CertifierTree.from_node_bytes(tree.node_bytes())
     for clients in state.client_trees.values():
-        memo[id(clients)] = ClientTree.from_leaf_bytes(clients.leaf_bytes())
+        memo[id(clients)] = ClientTree.from_node_bytes(clients.node_bytes())
+    memo[id(state.registered)] = NameSet.from_bytes(state.registered.to_bytes())
     return copy.deepcopy(state, memo)
 
 
@@ -139,6 +80,9 @@ def fork(world: World) -> World:
         replace(c, members=[copy.copy(member) for member in c.members]) for c in world.committees
     ]
     made.clients = list(world.clients)
+    if world.finished is not None:
+        members = [copy.copy(member) for member in world.finished.members]
+        made.finished = replace(world.finished, members=members)
     return made
 
 
@@ -186,9 +130,8 @@ def receipt(world: World, sha256: bytes, length: int, expires: int, role: RoleKe
 
 def submit(world: World, sealed: SealedSubmission, **changes: object) -> Posting:
     """Sign a sealed submission, with some fields of its body changed."""
-    blobs = [world.board.store(payload) for payload in sealed.payloads]
-    posting = post_submission(sealed, blobs, genesis=world.board.genesis_hash)
-    return signed_by_key(world, sealed.prepared.message_secret, replace(posting.body, **changes))
+    posting = post_submission(world.board, sealed)
+    return signed_by_key(world, sealed.membership.message_secret, replace(posting.body, **changes))
 
 
 def a_submission(world: World, client: int, target: int | None, **changes: object) -> Posting:
@@ -197,13 +140,13 @@ def a_submission(world: World, client: int, target: int | None, **changes: objec
 
 
 def rounds(world: World, members: Sequence[Member], run: Run, number: int, senders: Sequence[int]) -> None:
-    """Post a round of a run. The bodies are stand-ins: the board does not read them."""
+    """Post a round of a run. The bodies are stand-ins: the board does not read them before the key."""
     for sender in senders:
         world.board.post_as(members[sender - 1].role, a_round(world, run, number, sender))
 
 
 def a_round(world: World, run: Run, number: int, sender: int) -> DkgRound:
-    blob = world.board.store(f"round {number} of {sender}".encode())
+    blob = world.board.upload(f"round {number} of {sender}".encode())
     run_id = run.run_id(world.board.genesis_hash)
     return DkgRound(run_id=run_id, round=number, sender=sender, run=run if number == 0 else None, body=blob)
 
@@ -213,73 +156,70 @@ def whole_run(world: World, members: Sequence[Member], run: Run) -> None:
         rounds(world, members, run, number, range(1, len(members) + 1))
 
 
-def a_key_posting(world: World, run: Run, member: Member, key: CommitteeKey) -> Posting:
-    blob = world.board.store(key.to_bytes())
-    body = post_key(run, member.number, key, bytes(32), blob, genesis=world.board.genesis_hash)
-    return signed(world, member.role, body)
-
-
-def install(world: World, recorded: RecordedCommittee, name: str) -> CommitteeOfTest:
-    """Establish a recorded committee: the run is posted as any other, its key is real."""
-    scheme, members = schemes.by_name(scheme_name(0)), world.make_members(MEMBERS, name)
-    key = scheme.read_key(recorded.key)
-    run = world.make_run(members, THRESHOLD)
-    whole_run(world, members, run)
-    for member in members:
-        member.share = scheme.read_share(key, recorded.shares[member.number])
-        world.board.post(a_key_posting(world, run, member, key))
-    made = CommitteeOfTest(scheme, members, THRESHOLD, key)
-    world.committees.append(made)
-    return made
+def run_handover(world: World, number: int, members: Sequence[Member]) -> FinishedRun:
+    """A handover over the board, but for the key: members 1 and 2 deal to ``members``."""
+    committee, board = world.committees[number], world.board
+    assert committee.key is not None
+    run = replace(
+        world.make_run(members, THRESHOLD),
+        handover=HandoverTerms(key_id=committee.key.key_id, dealers=(1, 2)),
+    )
+    seen = handover_run(run, board.genesis_hash, committee.key)
+    dealers = {member.subject: member for member in committee.members[:2]}
+    receivers = {member.subject: member for member in members}
+    parties = {}
+    for name in dealers | receivers:
+        share = dealers[name].share if name in dealers else None
+        party = HandoverParty(share=share, member=receivers[name].number if name in receivers else None)
+        parties[name] = committee.scheme.handover().begin(seen, party)
+    roles = {name: member.role for name, member in (receivers | dealers).items()}
+    spoken = 0
+    while any(isinstance(result, HandoverResult) for result in parties.values()):
+        for name, result in parties.items():
+            if result.message is not None:
+                board.post_as(roles[name], post_round(run, result.message, board.upload(result.message.body)))
+        messages = round_messages(board.state.runs[seen.run_id], spoken, board.attachments.read)
+        spoken += 1
+        parties = {
+            name: committee.scheme.handover().advance(result.state, messages)
+            for name, result in parties.items()
+        }
+    return FinishedRun(list(members), run, [parties[member.subject] for member in members])
 
 
 def an_aggregate(
     world: World, number: int, member: Member, leave_out: Sequence[bytes] = (), reason: int = 1
 ) -> Aggregate:
     """What a member adds; a lying one leaves out payloads that are good."""
-    owner, committee = world.owners[number], world.committees[number]
-    state, task = world.board.state, world.task_state(owner)
-    bundle = world.bundle(task.bundle or 0)
+    committee, seat = world.committees[number], world.seat(world.owners[number])
     assert committee.key is not None
-    assert bundle.current is not None
-    accumulator = committee.scheme.accumulator(
-        committee.key, iteration_context(state, bundle, task), addressee_of(state, task).limits
-    )
-    for post in accepted(bundle):
+    accumulator = committee.scheme.accumulator(committee.key, seat.context, seat.limits)
+    for post in seat.posts():
         if post.nullifier not in leave_out:
-            payload = world.board.attachments.read(post.payloads[task.position].sha256)
-            accumulator.add(
-                check_payload(state, bundle, task, committee.scheme, committee.key, post, payload)
-            )
+            payload = world.board.attachments.read(post.payloads[seat.place].sha256)
+            accumulator.add(check_payload(world.board, seat, post, payload))
     total = accumulator.finish()
     return Aggregate(
-        task=owner.task_id,
-        iteration=bundle.current.number,
+        task=seat.task_id,
+        iteration=seat.number,
         member=member.number,
-        close_hash=bundle.current.close_hash,
+        close_hash=seat.iteration.close_hash,
         excluded=tuple(Exclusion(nullifier=entry, reason=reason) for entry in sorted(leave_out)),
         set_digest=total.set_digest,
         num_posts=total.num_posts,
-        sum=world.board.store(total.to_bytes()),
+        sum=world.board.upload(total.to_bytes()),
     )
 
 
 def a_count_share(world: World, number: int, member: Member) -> CountShare:
-    task = world.task_state(world.owners[number])
-    key = world.committees[number].key
-    assert key is not None
     assert member.share is not None
-    return share_of_count(world.board.state, world.bundle(task.bundle or 0), task, key, member.share)
+    return share_of_count(world.board, world.seat(world.owners[number]), member.share)
 
 
 def a_sum_share(world: World, number: int, member: Member) -> SumShare:
-    state, task = world.board.state, world.task_state(world.owners[number])
-    bundle, committee = world.bundle(task.bundle or 0), world.committees[number]
-    assert committee.key is not None
     assert member.share is not None
-    desk = world.board.chain.verifier.shares
-    share = share_of_sum(state, bundle, task, desk, committee.scheme, committee.key, member.share)
-    return post_sum_share(state, bundle, task, member.number, world.board.store(share))
+    seat = world.seat(world.owners[number])
+    return post_sum_share(world.board, seat, member.number, share_of_sum(world.board, seat, member.share))
 
 
 # Stages
@@ -288,9 +228,8 @@ def a_sum_share(world: World, number: int, member: Member) -> SumShare:
 class Stages:
     """Worlds at named points of one iteration; ``stages("open")`` gives a fresh copy."""
 
-    def __init__(self, keys: KeyDirectory, recording: Recording) -> None:
+    def __init__(self, keys: KeyDirectory) -> None:
         self.keys = keys
-        self.recording = recording
         self._made: dict[str, World] = {}
 
     def __call__(self, name: str) -> World:
@@ -309,12 +248,25 @@ class Stages:
     def _fresh(self) -> World:
         return self.world()
 
-    def _established(self) -> World:
+    def _generated(self) -> World:
+        """A run of key generation whose rounds are complete; its key is not posted."""
         world = self("fresh")
-        for number, recorded in enumerate(self.recording.committees):
-            install(world, recorded, f"Aggregator {number}")
+        world.finished = world.generate(MEMBERS, THRESHOLD, name="Aggregator 0")
+        return world
+
+    def _established(self) -> World:
+        world = self("generated")
+        assert world.finished is not None
+        world.post_keys(world.finished)
+        world.establish(MEMBERS, THRESHOLD, name="Aggregator 1")
         world.add_clients(len(TARGETS) + 1)
         world.board.next_block()
+        return world
+
+    def _handed_over(self) -> World:
+        """A refresh of the first committee whose rounds are complete; its key is not posted."""
+        world = self("established")
+        world.finished = run_handover(world, 0, world.committees[0].members)
         return world
 
     def _waiting(self) -> World:
@@ -331,6 +283,21 @@ class Stages:
             world.post_first_model(owner)
         world.board.next_block()
         assert world.bundle().phase is Phase.OPEN
+        return world
+
+    def _unproven(self) -> World:
+        """As ``submitted``, but the first task takes unproven contributions."""
+        world = self("established")
+        first = {"insecure_unproven_contributions": True}
+        for number, (committee, head) in enumerate(zip(world.committees, (first, {}), strict=True)):
+            world.announce(committee, a_task(f"study {number}", task={"name": f"study {number}"} | head))
+        world.board.next_block()
+        for owner in world.owners:
+            world.post_first_model(owner)
+        world.board.next_block()
+        for client, target in enumerate(TARGETS):
+            world.board.post(a_submission(world, client, target))
+        world.board.next_block()
         return world
 
     def _submitted(self) -> World:

@@ -3,14 +3,14 @@
 import shutil
 from pathlib import Path
 
-from anofel.board.attachments import DirectoryAttachments
 from anofel.board.state import Phase
-from anofel.board.store import BlockStore, write_genesis
-from anofel.certificates import Purpose, verify_chain
-from anofel.keys import KeyDirectory
-from anofel.phase1_setup.certifier_keys import offer_key, revoke_key
-from anofel.phase2_training.announce_task import end_iteration, end_task, ledger_entry
+from anofel.phase1_setup.step1a_certifier_key import offer_key, revoke_key
+from anofel.phase1_setup.step1d_announcement import end_iteration, end_task, ledger_entry
+from anofel.pki.certificates import Purpose, verify_chain
 from anofel.primitives import CertifierSecret
+from anofel.proofs.keys import KeyDirectory
+from anofel.storage.attachments import DirectoryAttachments
+from anofel.storage.blocks import BlockStore, write_genesis
 from tests.board.world import TIME, World, a_vector
 
 
@@ -30,7 +30,7 @@ def play(keys: KeyDirectory) -> World:
                 world.board.post(world.submission(client, target, update))
         for owner in world.owners:
             world.board.post_as(owner.role, end_iteration(owner.task_id, iteration))
-        world.board.next_block()
+        world.blocks_until(Phase.CLOSED)
         world.run_phase3()
         if iteration == 2:
             break

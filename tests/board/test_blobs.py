@@ -7,22 +7,22 @@ import sqlite3
 import threading
 import tracemalloc
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from anofel.board.blobs.errors import (
+from anofel.errors import InvalidInput
+from anofel.storage.blobs.errors import (
     BlobError,
     BlobHashMismatch,
     BlobLengthMismatch,
-    BlobPruned,
     BlobStoreFull,
     BlobStoreUnwritable,
     BlobTooLarge,
     BlobUnknown,
     InvalidRange,
 )
-from anofel.board.blobs.store import BlobStore, Usage
-from anofel.errors import InvalidInput
+from anofel.storage.blobs.store import BlobStore, Usage
 
 EXPIRES = 100
 
@@ -138,10 +138,40 @@ def test_caps_are_checked_before_any_byte(store):
     with pytest.raises(BlobTooLarge, match="501 bytes; this store takes 500"):
         store.begin(bytes(32), 501, expires=EXPIRES)
     first = store.begin(bytes(32), 300, expires=EXPIRES)
+    first.write(bytes(300))
     with pytest.raises(BlobStoreFull, match="no posting refers"):
         store.begin(b"\1" * 32, 201, expires=EXPIRES)
     store.begin(b"\1" * 32, 200, expires=EXPIRES).abort()
     first.abort()
+
+
+def test_bytes_that_were_declared_and_did_not_come_take_no_room(store):
+    greedy = [store.begin(bytes([n]) * 32, 500, expires=EXPIRES) for n in range(41)]
+    for upload in greedy:
+        upload.write(b"xx")
+    assert store.usage() == Usage(0, 0, 82)
+    put(store, bytes(400))
+    assert store.usage() == Usage(400, 400, 82)
+    with pytest.raises(BlobStoreFull, match="no posting refers"):
+        greedy[0].write(bytes(20))
+    assert store.usage() == Usage(400, 400, 80), "who meets the cap half-way is aborted"
+    for upload in greedy:
+        upload.abort()
+    assert store.usage() == Usage(400, 400, 0)
+
+
+def test_uploads_leave_the_disk_some_room(tmp_path, monkeypatch):
+    free = 1000
+    monkeypatch.setattr("shutil.disk_usage", lambda _path: SimpleNamespace(free=free))
+    with BlobStore(tmp_path, 10_000, 10_000, min_free_bytes=400) as store:
+        with pytest.raises(BlobStoreFull, match="nearly full"):
+            store.begin(bytes(32), 601, expires=EXPIRES)
+        upload = store.begin(bytes(32), 600, expires=EXPIRES)
+        free = 500
+        upload.write(bytes(100))
+        with pytest.raises(BlobStoreFull, match="nearly full"):
+            upload.write(bytes(101))
+        assert store.usage() == Usage(0, 0, 0)
 
 
 def test_unreferenced_blobs_count_as_pending_until_they_are_pinned(store):
@@ -165,10 +195,23 @@ def test_an_unreferenced_blob_is_kept_up_to_the_height_of_its_receipt(store):
     assert store.prune(11) == 1
     assert not store.contains(name)
     for ask in (store.read, store.length, store.path, store.open_range, lambda n: store.pin(n, None)):
-        with pytest.raises(BlobPruned, match="its time was over"):
+        with pytest.raises(BlobUnknown, match="There is no blob"):
             ask(name)
-    assert files(store.directory) == []
     assert store.usage() == Usage(0, 0, 0)
+
+
+def test_an_expired_blob_leaves_nothing(store):
+    before = sorted(store.directory.iterdir())
+    neighbour = put(store, b"stays", expires=100)
+    beside = sorted(store.directory.rglob("*"))
+    for number in range(50):
+        put(store, b"%d" % number, expires=10)
+    assert store.prune(11) == 50
+    assert sorted(store.directory.rglob("*")) == beside
+    rows = store._index._connection.execute("SELECT sha256 FROM blob").fetchall()
+    assert rows == [(neighbour,)]
+    store.prune(101)
+    assert sorted(store.directory.iterdir()) == before
 
 
 def test_a_pin_prolongs_and_never_shortens(store):
@@ -239,7 +282,7 @@ def test_everything_is_there_after_a_restart(tmp_path):
     with BlobStore(tmp_path, 1000, 500) as store:
         assert store.usage() == usage == Usage(9, 5, 0)
         assert store.read(kept) == b"kept"
-        with pytest.raises(BlobPruned):
+        with pytest.raises(BlobUnknown):
             store.read(gone)
         assert store.prune(6) == 1
         assert not store.contains(brief)

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from anofel.board.blobs.errors import BlobPruned
-from anofel.board.blobs.store import BlobStore, Usage
+from anofel.storage.blobs.errors import BlobUnknown
+from anofel.storage.blobs.store import BlobStore, Usage
 
 DATA = b"a blob that is on its way" * 1000
 OLD = b"a blob that was there before"
@@ -23,8 +23,8 @@ OLD = b"a blob that was there before"
 CHILD = """
 import os, signal, sys
 from pathlib import Path
-from anofel.board.blobs import index as blob_index
-from anofel.board.blobs.store import BlobStore
+from anofel.storage.blobs import index as blob_index
+from anofel.storage.blobs.store import BlobStore
 from tests.board.test_blobs import put
 from tests.board.test_blobs_crash import DATA
 
@@ -90,6 +90,7 @@ def check(directory: Path) -> None:
     connection.close()
     assert {p.name: p.stat().st_size for p in directory.glob("??/??/*")} == {h.hex(): n for h, n in rows}
     assert list((directory / "uploads").iterdir()) == []
+    assert all(any(path.iterdir()) for path in directory.glob("??/**/") if path.is_dir())
 
 
 def prepare(directory: Path) -> bytes:
@@ -142,7 +143,7 @@ def test_a_removal_killed_at_any_point_happened_or_not(tmp_path):
                 assert store.read(old) == OLD
                 assert store.usage() == Usage(len(OLD), len(OLD), 0)
             else:
-                with pytest.raises(BlobPruned):
+                with pytest.raises(BlobUnknown):
                     store.read(old)
                 assert store.usage() == Usage(0, 0, 0)
         check(directory)

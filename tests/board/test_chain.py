@@ -11,9 +11,9 @@ from anofel.board.chain import Chain
 from anofel.board.genesis import InvalidGenesis, check_genesis
 from anofel.board.rule import RULES, Rejected
 from anofel.board.state import State
-from anofel.certificates import Purpose
 from anofel.errors import InvalidInput
 from anofel.messages import Genesis
+from anofel.pki.certificates import Purpose
 from tests.board.oracle import OracleBoard, OracleVerifier
 from tests.board.prepared import Stages, a_submission, fork
 from tests.board.world import Authority
@@ -48,6 +48,7 @@ def changed(genesis: Genesis, name: str, value: object) -> Genesis:
         ("classes", (), "size class"),
         ("root_window", 0, "no room"),
         ("max_postings", 0, "no room"),
+        ("max_postings", 65_536, "at most 65535 postings"),
         ("max_block_bytes", 0, "no room"),
         ("max_length", 0, "parameters"),
         ("max_posts", 1, "posts"),
@@ -106,12 +107,36 @@ def test_a_forgotten_verdict_is_made_again(stages: Stages, monkeypatch: pytest.M
     assert [result.id for result in results] == [posting.id for posting in postings]
 
 
+def test_a_cache_forgets_the_oldest_by_weight() -> None:
+    cache: BoundedCache[int, bytes] = BoundedCache(10, len)
+    for key, length in ((1, 4), (2, 4), (3, 4), (2, 6)):
+        cache[key] = bytes(length)
+    assert [key in cache for key in (1, 2, 3)] == [False, True, True]
+    cache[4] = bytes(11)  # heavier than all that may be kept: it stays alone, for the one who just made it
+    assert len(cache) == 1
+    assert cache[4] == bytes(11)
+
+
+def test_kept_certificates_are_bounded_in_bytes(stages: Stages, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A role-holder with a long name posts at many block times; memory does not follow."""
+    monkeypatch.setattr(verification, "MAX_CHAIN_BYTES", 40_000)
+    world = stages("fresh")
+    role = world.authority.issue(Purpose.CERTIFIER, "x" * 60)
+    verifier = OracleVerifier(world.genesis.hash, set())
+    verifier._chains = BoundedCache(verification.MAX_CHAIN_BYTES, verification._identity_bytes)
+    state = world.board.state
+    for _ in range(50):
+        state.time += 1
+        verifier._identity(state, role.chain, (Purpose.CERTIFIER,))
+    assert 2 <= len(verifier._chains) <= 40_000 // verification._KEY_BYTES
+
+
 def test_proofs_are_verified_once(stages: Stages, monkeypatch: pytest.MonkeyPatch) -> None:
     world = stages("open")
     posting = a_submission(world, 0, None)
     calls: list[int] = []
-    original = verification._submission_item
-    monkeypatch.setattr(verification, "_submission_item", lambda claim: (calls.append(1), original(claim))[1])
+    original = verification.submission_item
+    monkeypatch.setattr(verification, "submission_item", lambda claim: (calls.append(1), original(claim))[1])
     for _ in range(3):
         fork(world).board.post(posting)
     assert len(calls) == 1

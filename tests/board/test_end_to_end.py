@@ -7,23 +7,24 @@ import numpy as np
 import pytest
 
 from anofel.board.chain import Chain
-from anofel.board.rules.committees import complete_rounds, min_rounds
+from anofel.board.key_runs import complete_rounds, min_rounds
 from anofel.board.state import Phase, Progress, State
 from anofel.board.verification import Verifier
 from anofel.committee import schemes
-from anofel.committee.paillier.keygen.biprimality import FirstTest
-from anofel.committee.paillier.keygen.modulus import next_batch
-from anofel.committee.paillier.keygen.state import PublicState, Setting
+from anofel.committee.paillier.key_rounds.biprimality import FirstTest
+from anofel.committee.paillier.key_rounds.modulus import next_batch
+from anofel.committee.paillier.key_rounds.state import PublicState, Setting
 from anofel.committee.paillier.scheme import InsecureToyPaillierScheme
-from anofel.keys import KeyDirectory
-from anofel.learning.build import rule_of
+from anofel.models.rules import rule_of
+from anofel.proofs.keys import KeyDirectory
 from tests.board.world import LIMITS, World, a_vector
 
 LATTICE, PAILLIER = map(schemes.NAMES.index, ("lattice", "paillier"))
 
 
 def test_two_tasks_run_from_genesis_to_the_second_model(keys: KeyDirectory) -> None:
-    run_one_iteration(keys, [(3, 2, LATTICE), (3, 2, LATTICE)])
+    """Each expects three clients and adds the six posts of the bundle: it is padded to its class."""
+    run_one_iteration(keys, [(3, 2, LATTICE), (3, 2, LATTICE)], privacy={"max_posts": 3})
 
 
 @pytest.mark.slow
@@ -32,9 +33,11 @@ def test_a_bundle_mixes_schemes_and_committee_sizes(keys: KeyDirectory) -> None:
     run_one_iteration(keys, [(5, 3, LATTICE), (3, 2, PAILLIER)])
 
 
-def run_one_iteration(keys: KeyDirectory, committees: Sequence[tuple[int, int, int]]) -> None:
+def run_one_iteration(
+    keys: KeyDirectory, committees: Sequence[tuple[int, int, int]], **task_changes: dict[str, object]
+) -> None:
     world = World(keys, limits=replace(LIMITS, max_key_bytes=64 << 20))
-    world.set_up(num_clients=6, committees=committees)
+    world.set_up(num_clients=6, committees=committees, **task_changes)
     board, owners = world.board, world.owners
     first_models = [owner.model for owner in owners]
 

@@ -7,8 +7,6 @@ from dataclasses import replace
 import pytest
 
 from anofel.board.rule import Rejected
-from anofel.certificates import Purpose, RoleKey
-from anofel.committee import schemes
 from anofel.messages import (
     ChainAuthor,
     EndIteration,
@@ -18,24 +16,24 @@ from anofel.messages import (
     Posting,
     PrivacyLedger,
     RevokeCertifier,
+    Run,
 )
 from anofel.messages.postings import _BODIES
-from anofel.phase2_training.announce_task import announce
+from anofel.phase1_setup.step1d_announcement import announce
+from anofel.pki.certificates import Purpose, RoleKey
 from anofel.primitives import CertifierSecret, MessageSecret
 from tests.board.prepared import (
     Stages,
     a_count_share,
-    a_key_posting,
     a_round,
     a_sum_share,
     an_aggregate,
     fork,
     signed,
     submit,
-    whole_run,
 )
 from tests.board.test_rules_setup import a_key
-from tests.board.world import World, a_task, a_vector
+from tests.board.world import Member, World, a_task, a_vector
 
 Entry = tuple[World, Posting, Callable[[bytes], bytes]]
 """A board, a posting that it would admit, and how its author signs."""
@@ -43,25 +41,40 @@ Entry = tuple[World, Posting, Callable[[bytes], bytes]]
 
 @pytest.fixture(scope="module")
 def corpus(stages: Stages) -> list[Entry]:
-    """One valid posting of every kind."""
-    entries: list[Entry] = []
+    return make_corpus(stages)
 
-    def add(world: World, role: RoleKey, body: object) -> None:
-        entries.append((world, signed(world, role, body), role.sign))  # type: ignore[arg-type]
 
-    fresh = stages("fresh")
+def an_entry(world: World, role: RoleKey, body: object) -> Entry:
+    return (world, signed(world, role, body), role.sign)  # type: ignore[arg-type]
+
+
+def first_entries(fresh: World, members: list[Member], run: Run) -> list[Entry]:
+    """One valid posting of every kind that a new board admits, now and in later blocks."""
     certifier = fresh.authority.issue(Purpose.CERTIFIER, "Other")
-    add(fresh, certifier, a_key(fresh, certifier, CertifierSecret.generate()))
-    add(fresh, fresh.operator, RevokeCertifier(key=next(iter(fresh.board.state.certifiers)), new_epoch=True))
+    revocation = RevokeCertifier(key=next(iter(fresh.board.state.certifiers)), new_epoch=True)
     secret = MessageSecret.generate()
-    entries.append((fresh, fresh.registration(fresh.certify(), message_secret=secret), secret.sign))
+    return [
+        an_entry(fresh, certifier, a_key(fresh, certifier, CertifierSecret.generate())),
+        an_entry(fresh, fresh.operator, revocation),
+        (fresh, fresh.registration(fresh.certify(), message_secret=secret), secret.sign),
+        an_entry(fresh, members[0].role, a_round(fresh, run, 0, 1)),
+    ]
+
+
+def make_corpus(stages: Stages) -> list[Entry]:
+    """One valid posting of every kind."""
+    fresh = stages("fresh")
     members = fresh.make_members(3)
     run = fresh.make_run(members, 2)
-    add(fresh, members[0].role, a_round(fresh, run, 0, 1))
-    finished = fork(fresh)
-    whole_run(finished, members, run)
-    key = schemes.by_name("lattice").read_key(stages.recording.committees[0].key)
-    add(finished, members[0].role, a_key_posting(finished, run, members[0], key).body)
+    entries = first_entries(fresh, members, run)
+
+    def add(world: World, role: RoleKey, body: object) -> None:
+        entries.append(an_entry(world, role, body))
+
+    generated = stages("generated")
+    assert generated.finished is not None
+    first = generated.finished.members[0]
+    add(generated, first.role, generated.key_posting(generated.finished, first).body)
     established = stages("established")
     owner, known = established.authority.issue(Purpose.OWNER, "Owner"), established.committees[0].key
     assert known is not None
@@ -69,11 +82,11 @@ def corpus(stages: Stages) -> list[Entry]:
     world = stages("waiting")
     model = stages("open").owners[0].model
     assert model is not None
-    blob = world.board.store(model.to_bytes())
+    blob = world.board.upload(model.to_bytes())
     add(world, world.owners[0].role, Model(task=world.owners[0].task_id, iteration=1, model=blob))
     world = stages("open")
     sealed = world.sealed(world.clients[0], 0, a_vector(world.owners[0].task, 0))
-    entries.append((world, submit(world, sealed), sealed.prepared.message_secret.sign))
+    entries.append((world, submit(world, sealed), sealed.membership.message_secret.sign))
     add(world, world.owners[0].role, EndIteration(task=world.owners[0].task_id, iteration=1))
     add(world, world.owners[0].role, EndTask(task=world.owners[0].task_id))
     for stage, make in (("closed", an_aggregate), ("aggregated", a_count_share), ("counted", a_sum_share)):
@@ -133,26 +146,30 @@ def offer_mutations(corpus: list[Entry], number: int, seed: int) -> None:
             assert refuses(world, data), f"Admitted, but not valid: {data.hex()}"
 
 
+def signed_mutation(entry: Entry, chance: random.Random, contents: list[bytes]) -> bytes:
+    """Change the content of a posting behind its author, who signs it again."""
+    world, posting, sign = entry
+    author = posting.author
+    skip = 2 + (32 if isinstance(author, KeyAuthor) else 2 + sum(4 + len(c) for c in author.chain))
+    content = posting.content[:skip] + mutate(posting.content[skip:], chance, contents)
+    return content + sign(b"anofel/1/posting" + world.board.genesis_hash + content)
+
+
 def offer_signed_mutations(corpus: list[Entry], number: int, seed: int) -> None:
     """The author signs what it changed, so that the checks behind the signature are reached."""
     chance, contents = random.Random(seed), [posting.content for _, posting, _ in corpus]
     boards = [fork(world) for world, _, _ in corpus]
     for _ in range(number):
         place = chance.randrange(len(corpus))
-        original, posting, sign = corpus[place]
-        author = posting.author
-        skip = 2 + (32 if isinstance(author, KeyAuthor) else 2 + sum(4 + len(c) for c in author.chain))
-        content = posting.content[:skip] + mutate(posting.content[skip:], chance, contents)
-        message = b"anofel/1/posting" + original.board.genesis_hash + content
-        if not refuses(boards[place], content + sign(message)):
+        if not refuses(boards[place], signed_mutation(corpus[place], chance, contents)):
             # Well-formed, as an ε entry with other numbers: go on with a new copy.
-            boards[place] = fork(original)
+            boards[place] = fork(corpus[place][0])
 
 
 def offer_mutated_blobs(corpus: list[Entry], number: int, seed: int) -> None:
     """Keys, models, sums and shares that storage holders keep as faithfully as good ones."""
     chance = random.Random(seed)
-    fields = {"CommitteeKey": "key", "Model": "model", "Aggregate": "sum", "SumShare": "share"}
+    fields = {"CommitteeKeyVote": "key", "Model": "model", "Aggregate": "sum", "SumShare": "share"}
     chosen = [entry for entry in corpus if type(entry[1].body).__name__ in fields]
     for _ in range(number):
         world, posting, sign = chance.choice(chosen)
@@ -162,7 +179,7 @@ def offer_mutated_blobs(corpus: list[Entry], number: int, seed: int) -> None:
         changed = mutate(good, chance, [bytes(len(good))])
         if changed == good:
             continue
-        blob = world.board.store(changed)
+        blob = world.board.upload(changed)
         body = replace(posting.body, **{name: blob})
         if name == "key":
             body = replace(body, shares_id=blob.sha256)

@@ -2,10 +2,14 @@
 
 from dataclasses import replace
 
+import pytest
+
 from anofel.board.state import Phase, Progress
-from anofel.committee.interface import ResharedKey, ResharingParty, RoundMessage
-from anofel.messages import Handover
-from anofel.phase1_setup.committee_keys import handover_run, post_key, post_round
+from anofel.committee import count
+from anofel.committee.interface import HandedOverKey
+from anofel.messages import CountShare
+from anofel.privacy.ledger import FloorNotMet
+from anofel.roles.client.trust import Aggregators, Trust
 from tests.board.prepared import (
     Stages,
     a_count_share,
@@ -15,55 +19,24 @@ from tests.board.prepared import (
     next_iteration,
     progress,
     refused,
+    run_handover,
 )
-from tests.board.test_rules_committees import hand_over_rounds, handover
 from tests.board.world import Member, World
 
 
-def hand_over(world: World, number: int, joining: int, name: str) -> tuple[list[Member], ResharedKey]:
+def hand_over(world: World, number: int, joining: int, name: str) -> tuple[list[Member], HandedOverKey]:
     """A real handover over the board: members 1 and 2 deal; member 2 stays and ``joining`` members join."""
     committee, board = world.committees[number], world.board
     assert committee.key is not None
     stays, new = committee.members[1], world.make_members(joining + 1, name)[1:]
     members = [replace(stays, number=1), *new]
-    run = replace(
-        world.make_run(members, 2),
-        handover=Handover(key_id=committee.key.key_id, dealers=(1, 2)),
-    )
-    seen = handover_run(run, board.genesis_hash, committee.key)
-    resharing = committee.scheme.resharing()
-    parties = [
-        (stays, ResharingParty(share=stays.share, member=1)),
-        (committee.members[0], ResharingParty(share=committee.members[0].share)),
-        *((member, ResharingParty(member=member.number)) for member in new),
-    ]
-    results = [(who, resharing.begin(seen, party)) for who, party in parties]
-    while not isinstance(results[0][1], ResharedKey):
-        for who, result in results:
-            if result.message is not None:
-                blob = board.store(result.message.body)
-                board.post_as(who.role, post_round(run, result.message, blob))
-        spoken = results[0][1].state.round
-        posted = board.state.runs[run.run_id(board.genesis_hash)].posted[spoken]
-        messages = [
-            RoundMessage(run_id=seen.run_id, round=spoken, sender=sender, body=board.attachments.read(name_))
-            for sender, name_ in sorted(posted.items())
-        ]
-        results = [(who, resharing.advance(result.state, messages)) for who, result in results]
-    for who, end in results:
-        if end.share is not None:
-            member = members[end.share.member - 1]
-            member.share = end.share
-            body = post_key(
-                run,
-                member.number,
-                end.key,
-                end.transcript,
-                board.store(end.key.to_bytes()),
-                genesis=board.genesis_hash,
-            )
-            board.post_as(who.role, body)
-    return members, results[0][1]
+    finished = run_handover(world, number, members)
+    for member, end in zip(members, finished.ends, strict=True):
+        assert isinstance(end, HandedOverKey)
+        member.share = end.share
+        board.post(world.key_posting(finished, member))
+    assert isinstance(finished.ends[0], HandedOverKey)
+    return members, finished.ends[0]
 
 
 def test_a_handover_waits_for_the_outcome_and_then_new_shares_count(stages: Stages) -> None:
@@ -96,36 +69,85 @@ def test_a_handover_waits_for_the_outcome_and_then_new_shares_count(stages: Stag
     follow(world)
 
 
+def test_a_handover_waits_while_an_iteration_is_open(stages: Stages) -> None:
+    """Its clients looked at the old members before they posted."""
+    world = stages("submitted")
+    old = world.committees[0].members
+    _, end = hand_over(world, 0, 2, "Successor")
+    world.board.next_block()
+    assert world.bundle().phase is Phase.OPEN
+    committee = world.board.state.committees[end.key.key_id]
+    assert committee.pending is not None
+    assert committee.current.members == tuple(member.subject for member in old)
+    world.blocks_until(Phase.CLOSED)
+    for step in (World.aggregate, World.count_share, World.sum_share):
+        everybody(world, step)
+    assert progress(world) == [Progress.SUMMED] * 2, "the old members opened it"
+    assert committee.pending is None
+    follow(world)
+
+
 def test_a_refresh_makes_old_shares_worthless(stages: Stages) -> None:
     """The same members with new shares: a share made with an old one is refused, with its author."""
-    world = stages("submitted")
+    world = stages("summed")
     old = world.committees[0]
-    refreshed = old.scheme.read_key(stages.recording.refreshed.key)
-    members, run = handover(world)
-    hand_over_rounds(world, members, run)
+    finished = run_handover(world, 0, old.members)
+    members, refreshed = old.members, finished.key
     for member in members:
-        body = post_key(
-            run,
-            member.number,
-            refreshed,
-            bytes(32),
-            world.board.store(refreshed.to_bytes()),
-            genesis=world.board.genesis_hash,
-        )
-        world.board.post_as(member.role, body)
+        world.board.post(world.key_posting(finished, member))
     world.board.next_block()
     assert world.board.state.committees[refreshed.key_id].current.shares_id == refreshed.shares_id
-    world.board.post(a_submission(world, 5, 0))
+    next_iteration(world)
+    for client, target in enumerate((0, 0, 0, 1, 1)):
+        world.board.post(a_submission(world, client, target))
     world.blocks_until(Phase.CLOSED)
     everybody(world, World.aggregate)
-    member = members[0]
+    member, seat = members[0], world.seat(world.owners[0])
+    assert old.key is not None
+    assert member.share is not None
+    tally = world.board.openings.tally(seat)
+    stale = CountShare(
+        task=seat.task_id,
+        iteration=seat.number,
+        member=member.number,
+        agreed=seat.agreed.digest,
+        share=count.partial_decrypt(old.key, member.share.count_share, tally, seat.agreed),
+    )
     with refused(world, "bad-count-share") as caught:
-        world.board.post_as(member.role, a_count_share(world, 0, member))
+        world.board.post_as(member.role, stale)
     assert "Aggregator 0 1" in caught.value.culprit
-    for one in members:
-        one.share = old.scheme.read_share(refreshed, stages.recording.refreshed.shares[one.number])
+    for one, end in zip(members, finished.ends, strict=True):
+        one.share = end.share
     world.committees[0] = replace(old, key=refreshed, members=members)
     for step in (World.count_share, World.sum_share):
         everybody(world, step)
     assert progress(world) == [Progress.SUMMED] * 2
     assert world.position(world.owners[0]).count == 3
+
+
+def test_a_client_looks_at_everybody_who_held_the_key(stages: Stages) -> None:
+    """Strangers make a committee, hand it to members whom a client allows, and keep their shares."""
+    world = stages("summed")
+    state = world.board.state
+    task = state.tasks[world.owners[0].task_id]
+    others = state.members_of(state.committee_of(state.tasks[world.owners[1].task_id]).current)
+    before = state.members_of(state.committee_of(task).current)
+    reputable = [
+        replace(member, number=n) for n, member in enumerate(world.make_members(3, "Reputable"), start=1)
+    ]
+    finished = run_handover(world, 0, reputable)
+    for member in reputable:
+        world.board.post(world.key_posting(finished, member))
+    world.board.next_block()
+    committee = state.committee_of(task)
+    after = state.members_of(committee.current)
+    assert not {member.name for member in before} & {member.name for member in after}
+    allowed = tuple(Aggregators.parse(member.name) for member in (*after, *others))
+    next_iteration(world)
+    with pytest.raises(FloorNotMet, match="epoch 0.* does not allow"):
+        Trust(allowed=allowed).check_bundle(state, world.bundle())
+    required = tuple(Aggregators.parse(member.name) for member in (*after, *others))
+    with pytest.raises(FloorNotMet, match="epoch 0.* none that this client requires"):
+        Trust(required=required).check_bundle(state, world.bundle())
+    everyone = (*allowed, *(Aggregators.parse(member.name) for member in before))
+    Trust(allowed=everyone, required=everyone).check_bundle(state, world.bundle())

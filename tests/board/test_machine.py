@@ -11,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from anofel.board import snapshot
 from anofel.board.chain import Chain
 from anofel.board.rule import Rejected
-from anofel.board.rules.common import agreed_set
+from anofel.board.seat import Seat
 from anofel.board.state import State
 from anofel.committee.context import digest_of_set
 from anofel.messages import (
@@ -26,6 +26,7 @@ from anofel.messages import (
     SumShare,
 )
 from tests.board.model import BoardModel
+from tests.board.naive_roots import naive_roots
 from tests.board.oracle import BAD_BALLOT, BAD_ENVELOPE, GARBAGE, VALID, OracleBoard, next_model, number_bytes
 
 TASKS, MEMBERS = st.integers(0, 1), st.integers(1, 3)
@@ -154,7 +155,7 @@ class BoardMachine(RuleBasedStateMachine):
         bundle, known = state.bundles[0], state.tasks[self.board.task_ids[task]]
         if not right or bundle.current is None or bundle.current.positions[known.position].agreed is None:
             return bytes(32)
-        return agreed_set(state, bundle, known).digest
+        return Seat.of(state, known.task_id).agreed.digest
 
     @rule(task=TASKS, member=MEMBERS, shift=SHIFT, agreed=MOSTLY, proof=PROOFS, own=MOSTLY)
     def count_share(self, task: int, member: int, shift: int, agreed: bool, proof: int, own: bool) -> None:
@@ -238,8 +239,10 @@ class BoardMachine(RuleBasedStateMachine):
 
     @rule()
     def next_block(self) -> None:
-        self.board.next_block()
+        header = self.board.next_block().header
         self.model.next_block()
+        for name, root in naive_roots(self.board.state).items():
+            assert getattr(header, name) == root, f"the root of {name} is not that of the definition"
 
     @rule(choice=st.integers(0, 1 << 16))
     def post_again(self, choice: int) -> None:

@@ -5,12 +5,13 @@ import pytest
 
 from anofel.audit import Auditor
 from anofel.board.state import Phase, Progress
-from anofel.keys import KeyDirectory
-from anofel.learning.build import rule_of, trainer_of
-from anofel.phase3_access.recover_model import metrics_of_sum
+from anofel.learning.build import trainer_of
+from anofel.models.rules import rule_of
+from anofel.phase3_access.step8prime_model import metrics_of_sum
 from anofel.privacy.metric_slots import reported_metrics
 from anofel.privacy.plan import Plan
 from anofel.privacy.protect import protect, train_unit
+from anofel.proofs.keys import KeyDirectory
 from tests.board.world import World, a_task
 from tests.patients import make_dataset
 
@@ -26,7 +27,7 @@ def test_metric_slots_are_summed_stripped_and_read_by_everybody(keys: KeyDirecto
     world.board.next_block()
     world.post_first_model(owner)
     world.board.next_block()
-    assert world.task_state(owner).task.length == task.model.parameters + 2
+    assert world.task_state(owner).facts.limits.length == task.model.parameters + 2
 
     plan, trainer, before = Plan.of(task), trainer_of(task), owner.model
     assert before is not None
@@ -40,8 +41,7 @@ def test_metric_slots_are_summed_stripped_and_read_by_everybody(keys: KeyDirecto
     position, total = world.position(owner), np.sum(updates, axis=0, dtype=np.int64)
     assert (position.progress, position.count) == (Progress.SUMMED, 3)
     expected = reported_metrics(plan, total, 3)
-    desk = world.board.chain.verifier.shares
-    assert metrics_of_sum(world.board.state, world.bundle(), position, desk, task) == expected
+    assert metrics_of_sum(world.board, world.seat(owner)) == expected
     plain = rule_of(task).apply(before, total[:-2], 3, 1)
     assert world.recover(owner).to_bytes() == plain.to_bytes()
     world.post_model(owner)
@@ -54,7 +54,6 @@ def test_metric_slots_are_summed_stripped_and_read_by_everybody(keys: KeyDirecto
         submission=keys.submission_verifier(threads=1),
         attachments=world.board.attachments,
     )
-    for block in world.board.blocks:
-        auditor.take(block)
+    auditor.follow(world.board.blocks)
     [record] = auditor.finish().iterations
     assert record.reported == pytest.approx(expected)

@@ -1,18 +1,18 @@
 """How iterations, tasks and bundles end: every outcome, at every deadline."""
 
-import os
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from anofel.board.state import Phase, Progress
-from anofel.certificates import Purpose
-from anofel.learning.build import rule_of
+from anofel.committee.errors import TooFewClients
 from anofel.messages import EndIteration, EndTask, Posting, RevokeCertifier
-from anofel.phase2_training.announce_task import announce
+from anofel.models.rules import rule_of
+from anofel.phase1_setup.step1d_announcement import announce
+from anofel.pki.certificates import Purpose
 from tests.board.prepared import (
-    WORDS_AT_THE_END,
     Stages,
     a_count_share,
     a_submission,
@@ -21,7 +21,6 @@ from tests.board.prepared import (
     everybody,
     follow,
     fork,
-    install,
     next_iteration,
     phase3,
     progress,
@@ -29,8 +28,9 @@ from tests.board.prepared import (
     signed,
     submit,
     to_height,
+    with_garbage,
 )
-from tests.board.world import World, a_task, a_vector
+from tests.board.world import CLASS, World, a_task, a_vector
 
 # Counts
 
@@ -54,7 +54,7 @@ def test_no_submissions_are_too_few(stages: Stages) -> None:
     world = stages("open")
     world.blocks_until(Phase.WAITING)
     assert progress(world) == [Progress.TOO_FEW] * 2
-    assert [world.position(owner).count for owner in world.owners] == [0, 0]
+    assert [world.position(owner).count for owner in world.owners] == [None, None]
     member = world.committees[0].members[0]
     body = an_aggregate(stages("closed"), 0, member)
     with refused(world, "aggregate-not-due"):
@@ -73,19 +73,17 @@ def test_enough_clients_for_one_task_are_not_enough_for_another(stages: Stages) 
 # Payloads
 
 
-def forged(world: World, client: int, payload: bytes | None) -> Posting:
-    """A submission whose proofs are valid and whose first payload is chosen by the client."""
+def forged(world: World, client: int, lie: Callable[[bytes], bytes]) -> Posting:
+    """A submission whose other proofs are valid and whose first payload is chosen by the client."""
     sealed = world.sealed(world.clients[client], 0, a_vector(world.owners[0].task, client))
-    own = sealed.payloads[0]
-    if payload is None:
-        payload = os.urandom(len(own) - WORDS_AT_THE_END) + own[-WORDS_AT_THE_END:]
-    assert len(payload) == len(own)
+    payload = lie(sealed.payloads[0])
+    assert len(payload) == len(sealed.payloads[0])
     return submit(world, replace(sealed, payloads=(payload, sealed.payloads[1])))
 
 
-def test_garbage_makes_the_sum_undecodable_and_is_charged(stages: Stages) -> None:
-    world = stages("submitted")
-    world.board.post(forged(world, 5, None))
+def test_unproven_garbage_makes_the_sum_undecodable_and_is_charged(stages: Stages) -> None:
+    world = stages("unproven")
+    world.board.post(forged(world, 5, lambda payload: with_garbage(payload, proven=False)))
     world.blocks_until(Phase.CLOSED)
     phase3(world)
     assert progress(world) == [Progress.UNDECODABLE, Progress.SUMMED]
@@ -103,11 +101,14 @@ def test_garbage_makes_the_sum_undecodable_and_is_charged(stages: Stages) -> Non
     follow(world)
 
 
-def test_a_malformed_payload_is_excluded_by_all_alike(stages: Stages) -> None:
+@pytest.mark.parametrize(
+    "lie",
+    [lambda payload: b"\xff" * len(payload), with_garbage],
+    ids=["malformed", "words that its proof is not about"],
+)
+def test_a_refused_payload_is_excluded_by_all_alike(stages: Stages, lie: Callable[[bytes], bytes]) -> None:
     world = stages("submitted")
-    length = world.bundle().current.submissions  # type: ignore[union-attr]
-    size = next(iter(length.values())).payloads[0].length
-    posting = forged(world, 5, b"\xff" * size)
+    posting = forged(world, 5, lie)
     world.board.post(posting)
     world.blocks_until(Phase.CLOSED)
     phase3(world)
@@ -183,7 +184,8 @@ def test_what_is_missing_at_a_deadline_fails(stages: Stages, stage: str, deadlin
     world.board.next_block()
     assert progress(world) == [Progress.FAILED] * 2, "one share of two is not enough"
     assert world.bundle().phase is Phase.WAITING
-    assert [world.task_state(owner).releases for owner in world.owners] == [0, 0]
+    released = 1 if stage == "counted" else 0  # (D-21)
+    assert [world.task_state(owner).releases for owner in world.owners] == [released] * 2
     nullifiers = world.board.state.nullifiers.size
     next_iteration(world)
     assert world.bundle().phase is Phase.OPEN
@@ -216,7 +218,7 @@ def test_a_task_ends_with_its_releases(stages: Stages) -> None:
     world = stages("counted")
     for owner in world.owners:
         task = world.task_state(owner)
-        task.task = replace(task.task, max_releases=1)
+        task.facts = replace(task.facts, max_releases=1)
     everybody(world, World.sum_share)
     assert all(world.task_state(owner).ended for owner in world.owners)
     assert world.bundle().phase is Phase.ENDED
@@ -275,7 +277,7 @@ def test_a_model_that_is_late_leaves_the_last_one(stages: Stages) -> None:
 
 
 def test_an_early_end_needs_every_owner(stages: Stages) -> None:
-    world = stages("submitted")
+    world = stages("open")
     first, second = world.owners
     world.board.post_as(first.role, EndIteration(task=first.task_id, iteration=1))
     world.board.next_block()
@@ -283,11 +285,72 @@ def test_an_early_end_needs_every_owner(stages: Stages) -> None:
     ended = fork(world)
     ended.board.post_as(second.role, EndTask(task=second.task_id))
     ended.board.next_block()
-    assert ended.bundle().phase is Phase.CLOSED, "an owner whose task ended is not asked"
+    assert ended.bundle().phase is not Phase.OPEN, "an owner whose task ended is not asked"
     world.board.post_as(second.role, EndIteration(task=second.task_id, iteration=1))
     world.board.next_block()
-    assert world.bundle().phase is Phase.CLOSED
+    assert progress(world) == [Progress.TOO_FEW] * 2, "nobody had posted"
     follow(world)
+
+
+def test_an_empty_iteration_does_not_end_before_posts_could_come(stages: Stages) -> None:
+    """Openings are what newcomers wait for; owners could make many of them in no time."""
+    size = replace(CLASS, post_from=3, train=6)
+    world = World(stages.keys, classes=(size,))
+    world.set_up(num_clients=2, committees=((2, 2, 0), (2, 2, 0)), early_end=True)
+    current = world.bundle().current
+    assert current is not None
+    for owner in world.owners:
+        world.board.post_as(owner.role, EndIteration(task=owner.task_id, iteration=1))
+    open_at = []
+    while world.bundle().phase is Phase.OPEN:
+        open_at.append(world.board.state.height)
+        world.board.next_block()
+    assert open_at[-1] == current.opened_at + size.post_from
+    assert current.closed_at is not None
+    assert current.closed_at < current.close_by, "it ended early all the same"
+    follow(world)
+
+
+def test_owners_cannot_choose_the_post_after_which_an_iteration_ends(stages: Stages) -> None:
+    """With posts of their own around a single one of somebody else, the counts would name its task."""
+    world = stages("submitted")
+    for owner in world.owners:
+        world.board.post_as(owner.role, EndIteration(task=owner.task_id, iteration=1))
+    world.board.next_block()
+    current = world.bundle().current
+    assert current is not None
+    assert world.bundle().phase is Phase.OPEN
+    assert len(current.submissions) == current.num_clients - 1
+    world.board.post(a_submission(world, len(current.submissions), 0))
+    world.board.next_block()
+    assert world.bundle().phase is Phase.CLOSED, "nobody can post any more"
+    follow(world)
+
+
+def test_a_set_below_the_minimum_ends_without_opening_its_count(stages: Stages) -> None:
+    """One post alone: its bits, opened by every committee, would name its task."""
+    world = stages("open")
+    world.board.post(a_submission(world, 0, 0))
+    world.blocks_until(Phase.WAITING)
+    assert progress(world) == [Progress.TOO_FEW] * 2
+    assert [world.position(owner).count for owner in world.owners] == [None, None]
+    follow(world)
+
+
+def test_exclusions_cannot_bring_a_count_below_the_minimum(stages: Stages) -> None:
+    """Members that agree to leave out all posts but one get no count of it, and honest ones give no share."""
+    world = stages("closed")
+    current = world.bundle().current
+    assert current is not None
+    victims = sorted(current.submissions)[1:]
+    committee = world.committees[0]
+    for liar in committee.members[: committee.threshold]:
+        world.board.post_as(liar.role, an_aggregate(world, 0, liar, leave_out=victims))
+    world.board.next_block()
+    position = world.position(world.owners[0])
+    assert (position.progress, position.count) == (Progress.TOO_FEW, None)
+    with pytest.raises(TooFewClients):
+        a_count_share(world, 0, committee.members[0])
 
 
 # Bundles
@@ -316,13 +379,34 @@ def test_tasks_of_one_owner_do_not_share_a_bundle(stages: Stages) -> None:
     assert [len(bundle.tasks) for bundle in world.board.state.bundles.values()] == [1, 1]
 
 
+def test_tasks_of_one_organisation_do_not_share_a_bundle(stages: Stages) -> None:
+    """Two certified keys of one house would be company for nobody."""
+    world = stages("established")
+    for number, committee in enumerate(world.committees):
+        role = world.authority.issue(Purpose.OWNER, f"Study {number}", organisation="One House")
+        assert committee.key is not None
+        world.board.post_as(role, announce(a_task(f"study {number}"), key_id=committee.key.key_id))
+    world.board.next_block()
+    assert world.board.state.bundles == {}
+    other = world.authority.issue(Purpose.OWNER, "Study 2", organisation="Another House")
+    world.committees.append(world.establish())
+    key = world.committees[-1].key
+    assert key is not None
+    world.board.post_as(other, announce(a_task("study 2"), key_id=key.key_id))
+    world.board.next_block()
+    (bundle,) = world.board.state.bundles.values()
+    assert {world.board.state.tasks[name].organisation for name in bundle.tasks} == {
+        "one house",
+        "another house",
+    }
+
+
 @pytest.fixture(scope="module")
 def pair(stages: Stages) -> World:
     """Two bundles of one task each, both open."""
     world = stages.world(2, bundle_size=1)
-    for number, recorded in enumerate(stages.recording.committees):
-        committee = install(world, recorded, f"Aggregator {number}")
-        world.announce(committee, a_task(f"study {number}"))
+    for number in range(2):
+        world.announce(world.establish(name=f"Aggregator {number}"), a_task(f"study {number}"))
     world.board.next_block()
     for owner in world.owners:
         world.post_first_model(owner)

@@ -1,25 +1,35 @@
 """Runs of key generation and committees: one test per rule, in which only it fails."""
 
+import secrets
 from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
+from cryptography import x509
 
+from anofel.board import key_runs
+from anofel.board.committee_keys import CommitteeKeys
 from anofel.board.rules import committees
 from anofel.board.state import CommitteeShares
 from anofel.committee import schemes
-from anofel.messages import Handover, Run
+from anofel.committee.errors import KeyGenerationFailed
+from anofel.committee.interface import RoundMessage
+from anofel.committee.lattice.key import LatticeKey
+from anofel.messages import HandoverTerms, Posting, Run
+from anofel.phase1_setup.step1c_committee_key import generation_run, post_round
+from anofel.pki import testing_ca
+from anofel.pki.certificates import Purpose
 from tests.board.prepared import (
     Stages,
-    a_key_posting,
     a_round,
     alone,
+    follow,
     refused,
     rounds,
     signed,
     whole_run,
 )
-from tests.board.world import Member, World
+from tests.board.world import FinishedRun, Member, World
 
 
 def begin(stages: Stages) -> tuple[World, list[Member], Run]:
@@ -34,7 +44,7 @@ def handover(world: World, number: int = 0, dealers: Sequence[int] = (1, 2)) -> 
     assert committee.key is not None
     run = replace(
         world.make_run(committee.members, 2),
-        handover=Handover(key_id=committee.key.key_id, dealers=tuple(dealers)),
+        handover=HandoverTerms(key_id=committee.key.key_id, dealers=tuple(dealers)),
     )
     return committee.members, run
 
@@ -168,21 +178,21 @@ def test_there_is_no_round_after_the_last(stages: Stages) -> None:
     world, members, run = begin(stages)
     whole_run(world, members, run)
     with refused(world, "too-many-rounds"):
-        rounds(world, members, run, committees.max_rounds(run), (1,))
+        rounds(world, members, run, key_runs.max_rounds(run), (1,))
 
 
 def test_a_scheme_may_try_again(stages: Stages) -> None:
     """Paillier's first batch of candidates often holds no modulus; a key counts from the shortest run on."""
     world, members, _ = begin(stages)
     run = world.make_run(members, 2, schemes.NAMES.index("paillier"))
-    least, most = committees.min_rounds(run), committees.max_rounds(run)
+    least, most = key_runs.min_rounds(run), key_runs.max_rounds(run)
     assert least + 7 < most
     whole_run(world, members, run)
     found = world.board.state.runs[run.run_id(world.board.genesis_hash)]
     rounds(world, members, run, least, (1, 2))
-    assert committees.complete_rounds(found) == least
+    assert key_runs.complete_rounds(found) == least
     rounds(world, members, run, least, (3,))
-    assert committees.complete_rounds(found) == least + 1
+    assert key_runs.complete_rounds(found) == least + 1
     for number in range(least + 1, most - 1):
         found.posted[number] = dict.fromkeys((1, 2, 3), bytes(32))
     rounds(world, members, run, most - 1, (1, 2, 3))
@@ -222,98 +232,244 @@ def test_a_handover_begins_with_the_current_shares(stages: Stages) -> None:
     rounds(world, members, run, 0, (2,))
 
 
-def test_a_key_is_posted_after_the_last_round(stages: Stages) -> None:
+def finished_run(stages: Stages, stage: str = "generated") -> tuple[World, FinishedRun]:
+    """A board on which the rounds of a run are complete, and nobody has posted its key."""
+    world = stages(stage)
+    assert world.finished is not None
+    return world, world.finished
+
+
+def replay(world: World, finished: FinishedRun, members: Sequence[Member]) -> FinishedRun:
+    """Others open a run of their own with the messages of a finished one."""
+    run, genesis = world.make_run(members, finished.run.threshold), world.board.genesis_hash
+    for number, posted in sorted(world.board.state.runs[finished.run.run_id(genesis)].posted.items()):
+        for sender, sha256 in sorted(posted.items()):
+            message = RoundMessage(
+                run_id=run.run_id(genesis),
+                round=number,
+                sender=sender,
+                body=world.board.attachments.read(sha256),
+            )
+            blob = world.board.upload(message.body)
+            world.board.post_as(members[sender - 1].role, post_round(run, message, blob))
+    return replace(finished, members=list(members), run=run)
+
+
+def posted_messages(world: World, run: Run) -> list[list[RoundMessage]]:
+    """The messages of a run, round by round."""
+    run_id = run.run_id(world.board.genesis_hash)
+    return [
+        [
+            RoundMessage(
+                run_id=run_id, round=number, sender=sender, body=world.board.attachments.read(sha256)
+            )
+            for sender, sha256 in sorted(posted.items())
+        ]
+        for number, posted in sorted(world.board.state.runs[run_id].posted.items())
+    ]
+
+
+def enter(world: World, kind: str, organisation: str) -> tuple[Posting, Posting]:
+    """How somebody with an organisation would enter a run that has been opened, and how another does."""
+    members = world.make_members(3)
+    role = world.authority.issue(Purpose.AGGREGATOR, "Other", organisation=organisation)
+    other = replace(members[1], role=role, subject=role.subject)
+    run = world.make_run([members[0], other, members[2]], 2)
+    if kind == "handover":
+        key = world.committees[0].key
+        assert key is not None
+        run = replace(run, handover=HandoverTerms(key_id=key.key_id, dealers=(1, 2)))
+    rounds(world, members, run, 0, (1,))
+    bad = signed(world, role, a_round(world, run, 0, 2))
+    return bad, signed(world, members[2].role, a_round(world, run, 0, 3))
+
+
+@pytest.mark.parametrize("kind", ["generation", "handover"])
+@pytest.mark.parametrize("organisation", ["Aggregator 1", "  AGGREGATOR   1 "])
+def test_the_members_of_a_run_are_of_different_organisations(
+    stages: Stages, kind: str, organisation: str
+) -> None:
+    world = stages("established")
+    refusal = alone(world, "same-organisation", *enter(world, kind, organisation))
+    assert "CN=Other" in refusal.culprit
+
+
+@pytest.mark.parametrize("kind", ["generation", "handover"])
+def test_a_member_names_its_organisation(stages: Stages, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    world, named = stages("established"), testing_ca._test_name
+
+    def nameless(request: testing_ca.SigningRequest) -> x509.Name:
+        whole = named(request)
+        return x509.Name(list(whole)[1:]) if request.name == "Other" else whole
+
+    monkeypatch.setattr(testing_ca, "_test_name", nameless)
+    refusal = alone(world, "no-organisation", *enter(world, kind, ""))
+    assert "CN=Other" in refusal.culprit
+
+
+def test_one_organisation_may_sit_in_several_committees(stages: Stages) -> None:
     world, members, run = begin(stages)
-    key = schemes.by_name("lattice").read_key(stages.recording.committees[0].key)
-    last = committees.min_rounds(run) - 1
-    for number in range(last):
-        rounds(world, members, run, number, (1, 2, 3))
-    rounds(world, members, run, last, (1, 2))
-    posting = a_key_posting(world, run, members[0], key)
+    rounds(world, members, run, 0, (1, 2, 3))
+    rounds(world, members, world.make_run(members, 2), 0, (1, 2, 3))
+
+
+def test_a_key_is_posted_after_the_last_round(stages: Stages) -> None:
+    world, finished = finished_run(stages)
+    run_id, last = finished.run.run_id(world.board.genesis_hash), key_runs.min_rounds(finished.run) - 1
+    message = world.board.attachments.read(world.board.state.runs[run_id].posted[last].pop(3))
+    posting = world.key_posting(finished, finished.members[0])
     with refused(world, "run-not-finished"):
         world.board.post(posting)
-    rounds(world, members, run, last, (3,))
+    body = a_round(world, finished.run, last, 3)
+    world.board.post_as(finished.members[2].role, replace(body, body=world.board.upload(message)))
     world.board.post(posting)
 
 
 def test_a_member_posts_the_key_once(stages: Stages) -> None:
-    world, members, run = begin(stages)
-    key = schemes.by_name("lattice").read_key(stages.recording.committees[0].key)
-    whole_run(world, members, run)
-    posting = a_key_posting(world, run, members[0], key)
+    world, finished = finished_run(stages)
+    posting = world.key_posting(finished, finished.members[0])
     world.board.post(posting)
-    alone(world, "key-posted", posting, a_key_posting(world, run, members[1], key))
-    assert key.key_id in world.board.state.committees
+    alone(world, "key-posted", posting, world.key_posting(finished, finished.members[1]))
+    assert finished.key.key_id in world.board.state.committees
 
 
 @pytest.mark.parametrize("fault", ["garbage", "another name", "another shape", "another generation"])
 def test_the_blob_is_a_key(stages: Stages, fault: str) -> None:
-    world, members, run = begin(stages)
-    scheme = schemes.by_name("lattice")
-    key = scheme.read_key(stages.recording.committees[0].key)
-    if fault == "another shape":
-        run = replace(run, threshold=3)
-    whole_run(world, members, run)
-    good = a_key_posting(world, run, members[0], key).body
-    bad = good
-    if fault == "garbage":
-        blob = world.board.store(b"garbage")
-        bad = replace(good, key=blob, shares_id=blob.sha256)
-    elif fault == "another name":
-        bad = replace(good, key_id=bytes(32))
-    elif fault == "another generation":
-        refreshed = scheme.read_key(stages.recording.refreshed.key)
-        bad = a_key_posting(world, run, members[0], refreshed).body
-    if fault == "another shape":
-        with refused(world, "key-refused-by-board"):
-            world.board.post_as(members[0].role, bad)
+    world, finished = finished_run(stages, "handed_over" if fault == "another generation" else "generated")
+    members = finished.members
+    if fault in ("another shape", "another generation"):
+        run = replace(
+            world.make_run(members, 3 if fault == "another shape" else 2), nonce=bytes(32), handover=None
+        )
+        whole_run(world, members, run)
+        with refused(world, "key-refused-by-board") as caught:
+            world.board.post(world.key_posting(replace(finished, run=run), members[0]))
+        assert "another committee" in str(caught.value)
         return
-    role = members[0].role
-    alone(world, "key-refused-by-board", signed(world, role, bad), signed(world, role, good))
+    good = world.key_posting(finished, members[0])
+    if fault == "garbage":
+        blob = world.board.upload(b"garbage")
+        bad = replace(good.body, key=blob, shares_id=blob.sha256)
+    else:
+        bad = replace(good.body, key_id=bytes(32))
+    refusal = alone(world, "key-refused-by-board", signed(world, members[0].role, bad), good)
+    assert "Aggregator 0 1" in refusal.culprit
 
 
 def test_a_key_of_one_scheme_is_none_of_another(stages: Stages) -> None:
     """Also after it was read as a key of its own scheme."""
-    world, members, run = begin(stages)
-    key = schemes.by_name("lattice").read_key(stages.recording.committees[0].key)
-    whole_run(world, members, run)
-    world.board.post(a_key_posting(world, run, members[0], key))
-    other = replace(run, scheme=1)
-    whole_run(world, members, other)
-    body = a_key_posting(world, run, members[0], key).body
+    world, finished = finished_run(stages)
+    world.board.post(world.key_posting(finished, finished.members[0]))
+    other = replace(finished.run, scheme=1)
+    whole_run(world, finished.members, other)
+    body = world.key_posting(finished, finished.members[1]).body
     with refused(world, "key-refused-by-board"):
-        world.board.post_as(members[0].role, replace(body, run_id=other.run_id(world.board.genesis_hash)))
+        world.board.post_as(
+            finished.members[1].role, replace(body, run_id=other.run_id(world.board.genesis_hash))
+        )
+
+
+@pytest.mark.parametrize("kind", ["generated", "handed_over"])
+@pytest.mark.parametrize("fault", ["other messages", "another transcript"])
+def test_the_messages_of_the_run_made_the_key(stages: Stages, kind: str, fault: str) -> None:
+    world, finished = finished_run(stages, kind)
+    member = finished.members[0]
+    good = world.key_posting(finished, member)
+    if fault == "another transcript":
+        bad = signed(world, member.role, replace(good.body, transcript=bytes(32)))
+        refusal = alone(world, "key-not-of-its-run", bad, good)
+    else:
+        run = replace(finished.run, nonce=bytes(32))
+        hand_over_rounds(world, finished.members, run) if run.handover else whole_run(
+            world, finished.members, run
+        )
+        refusal = alone(
+            world, "key-not-of-its-run", world.key_posting(replace(finished, run=run), member), good
+        )
+    assert "Aggregator 0 1" in refusal.culprit
+
+
+@pytest.mark.parametrize("kind", ["generated", "handed_over"])
+def test_a_run_is_recomputed_once_whatever_is_claimed_of_it(
+    stages: Stages, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A member that posts the key with one made-up transcript after another costs the board one run."""
+    world, finished = finished_run(stages, kind)
+    monkeypatch.setattr(world.board.chain.verifier, "keys", CommitteeKeys(world.board.attachments))
+    scheme, observed = schemes.by_name("lattice"), []
+    ceremony = type(scheme.key_generation() if kind == "generated" else scheme.handover())
+    honest = ceremony.observe
+
+    def observe(*values: object) -> object:
+        observed.append(values)
+        return honest(*values)
+
+    monkeypatch.setattr(ceremony, "observe", observe)
+    member = finished.members[0]
+    good = world.key_posting(finished, member)
+    for _ in range(3):
+        with refused(world, "key-not-of-its-run"):
+            world.board.post(
+                signed(world, member.role, replace(good.body, transcript=secrets.token_bytes(32)))
+            )
+    world.board.post(good)
+    assert len(observed) == 1
+
+
+def test_a_committee_is_not_hijacked_with_its_own_messages(stages: Stages) -> None:
+    """Others post what an honest committee posted, and its key before it does; they become nobody."""
+    world, finished = finished_run(stages)
+    false = replay(world, finished, world.make_members(3, "Thief"))
+    for member in false.members:
+        with refused(world, "key-not-of-its-run") as caught:
+            world.board.post(world.key_posting(false, member))
+        assert "Thief" in caught.value.culprit
+    with pytest.raises(KeyGenerationFailed, match="made for this run") as failed:
+        schemes.by_name("lattice").key_generation().observe(
+            generation_run(false.run, world.board.genesis_hash), posted_messages(world, false.run)
+        )
+    assert failed.value.culprits == (1,)
+    world.post_keys(finished)
+    world.board.next_block()
+    (committee,) = world.board.state.committees.values()
+    assert committee.current.members == finished.run.members
+    follow(world)
+
+
+def test_two_runs_never_make_the_same_key(stages: Stages) -> None:
+    """A key carries the name of its run, so its own name is another even with the same points."""
+    world, finished = finished_run(stages)
+    key = finished.key
+    assert isinstance(key, LatticeKey)
+    assert key.run == finished.run.run_id(world.board.genesis_hash)
+    other = replace(key, run=bytes(32))
+    assert other.count_key == key.count_key
+    assert other.key_id != key.key_id
+    refreshed = finished_run(stages, "handed_over")[1].key
+    assert (refreshed.run, refreshed.key_id) == (key.run, key.key_id)
 
 
 def test_a_handover_keeps_the_key(stages: Stages) -> None:
-    world = stages("established")
-    refreshed = schemes.by_name("lattice").read_key(stages.recording.refreshed.key)
-    members, run = handover(world, 1)
-    hand_over_rounds(world, members, run)
-    with refused(world, "key-changed"):
-        world.board.post(a_key_posting(world, run, members[0], refreshed))
-    members, run = handover(world, 0)
-    hand_over_rounds(world, members, run)
-    world.board.post(a_key_posting(world, run, members[0], refreshed))
+    world, finished = finished_run(stages, "handed_over")
+    member, other = finished.members[0], world.committees[1].key
+    assert other is not None
+    good = world.key_posting(finished, member)
+    bad = signed(world, member.role, replace(good.body, key_id=other.key_id))
+    alone(world, "key-changed", bad, good)
 
 
 def test_a_late_vote_for_a_handed_over_key_is_still_taken(stages: Stages) -> None:
-    world = stages("established")
-    refreshed = schemes.by_name("lattice").read_key(stages.recording.refreshed.key)
-    members, run = handover(world)
-    hand_over_rounds(world, members, run)
-    for member in members[:2]:
-        world.board.post(a_key_posting(world, run, member, refreshed))
+    world, finished = finished_run(stages, "handed_over")
+    for member in finished.members[:2]:
+        world.board.post(world.key_posting(finished, member))
     world.board.next_block()
-    committee = world.board.state.committees[refreshed.key_id]
-    assert committee.current.shares_id == refreshed.shares_id
+    committee = world.board.state.committees[finished.key.key_id]
+    assert committee.current.shares_id == finished.key.shares_id
     assert committee.current.share_epoch == 1
-    world.board.post(a_key_posting(world, run, members[2], refreshed))
+    world.board.post(world.key_posting(finished, finished.members[2]))
 
 
 def test_only_members_post_the_key(stages: Stages) -> None:
-    world, members, run = begin(stages)
-    key = schemes.by_name("lattice").read_key(stages.recording.committees[0].key)
-    whole_run(world, members, run)
-    good = a_key_posting(world, run, members[0], key)
-    alone(world, "not-a-member", signed(world, members[1].role, good.body), good)
+    world, finished = finished_run(stages)
+    good = world.key_posting(finished, finished.members[0])
+    alone(world, "not-a-member", signed(world, finished.members[1].role, good.body), good)

@@ -40,7 +40,7 @@ def test_the_iteration_is_open(stages: Stages) -> None:
         closed.board.post(posting)
     world.board.post(posting)
     ahead = stages("open")
-    ahead.bundle().iterations = 2
+    ahead.bundle().iterations = ahead.bundle().current.number = 2
     sealed = ahead.sealed(ahead.clients[5], None, None)
     now = stages("open")
     alone(now, "iteration-not-open", submit(ahead, sealed), a_submission(now, 5, None))
@@ -118,7 +118,7 @@ def test_every_envelope_is_valid(stages: Stages, fault: str) -> None:
         "changed": (replace(first, envelope=bytes([first.envelope[0] ^ 1]) + first.envelope[1:]), second),
         "of another post": (other.body.contributions[0], second),
         "swapped": (second, first),
-        "other payload length": (replace(first, payload=world.board.store(b"short")), second),
+        "other payload length": (replace(first, payload=world.board.upload(b"short")), second),
         "empty": (replace(first, envelope=b""), second),
     }[fault]
     bad = submit(world, sealed, contributions=changed)
@@ -229,8 +229,8 @@ def test_the_blob_is_a_sum_over_the_set(stages: Stages, fault: str) -> None:
     good = an_aggregate(world, 0, member)
     some = sorted(current.submissions)[:1]
     blob = {
-        "garbage": world.board.store(b"garbage"),
-        "cut short": world.board.store(world.board.attachments.read(good.sum.sha256)[:-1]),
+        "garbage": world.board.upload(b"garbage"),
+        "cut short": world.board.upload(world.board.attachments.read(good.sum.sha256)[:-1]),
         "another set": an_aggregate(world, 0, member, leave_out=some).sum,
     }[fault]
     bad = signed(world, member.role, replace(good, sum=blob))
@@ -304,7 +304,7 @@ def test_a_verified_share_vouches_for_no_other(stages: Stages) -> None:
                 world.board.post_as(member.role, replace(good, share=b"invalid"))
         else:
             with refused(world, "bad-sum-share"):
-                world.board.post_as(member.role, replace(good, share=world.board.store(b"invalid")))
+                world.board.post_as(member.role, replace(good, share=world.board.upload(b"invalid")))
 
 
 # sum
@@ -353,8 +353,8 @@ def test_a_sum_share_is_proven(stages: Stages, fault: str) -> None:
     blob = {
         "of another member": a_sum_share(world, 0, first).share,
         "of another committee": a_sum_share(world, 1, world.committees[1].members[1]).share,
-        "changed": world.board.store(data[:-1] + bytes([data[-1] ^ 1])),
-        "garbage": world.board.store(b"garbage"),
+        "changed": world.board.upload(data[:-1] + bytes([data[-1] ^ 1])),
+        "garbage": world.board.upload(b"garbage"),
     }[fault]
     bad = signed(world, second.role, replace(good, share=blob))
     rejected = alone(world, "bad-sum-share", bad, signed(world, second.role, good))

@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 
 from anofel.board.rules import HANDLERS
-from anofel.certificates import Purpose
-from anofel.messages import CertifierKey, ChainAuthor, EndTask, RevokeCertifier, make_posting
-from anofel.phase1_setup.client_registration import RegistrationContent, post_registration, register
-from anofel.primitives import CertifierSecret, CertifierTree, ClientTree, Epoch, MessageSecret, Salt
+from anofel.messages import CertifierKeyOffer, ChainAuthor, EndTask, Posting, RevokeCertifier, make_posting
+from anofel.phase1_setup.step1b_registration import make_registration
+from anofel.pki.certificates import Purpose
+from anofel.primitives import CertifierSecret, CertifierTree, ClientTree, MessageSecret, Salt
 from tests.board.prepared import (
     Stages,
     a_round,
@@ -31,13 +31,13 @@ class FullTree:
     def __len__(self) -> int:
         return self._tree.CAPACITY
 
-    def leaf_bytes(self) -> bytes:
-        return self._tree.leaf_bytes()
+    def node_bytes(self) -> bytes:
+        return self._tree.node_bytes()
 
 
-def a_key(world: World, role: object, secret: CertifierSecret) -> CertifierKey:
+def a_key(world: World, role: object, secret: CertifierSecret) -> CertifierKeyOffer:
     possession = secret.prove_possession(world.board.genesis_hash, role.subject)  # type: ignore[attr-defined]
-    return CertifierKey(key=secret.public_key().to_bytes(), possession=possession.to_bytes())
+    return CertifierKeyOffer(key=secret.public_key().to_bytes(), possession=possession.to_bytes())
 
 
 # posting
@@ -235,16 +235,18 @@ def test_the_tree_of_certifiers_has_room(stages: Stages) -> None:
     world.board.post(posting)
 
 
-def test_a_certifier_shows_possession(stages: Stages) -> None:
+@pytest.mark.parametrize("fault", ["another holder", "another board", "another key"])
+def test_a_certifier_shows_possession(stages: Stages, fault: str) -> None:
     world, secret = stages("fresh"), CertifierSecret.generate()
     other = world.authority.issue(Purpose.CERTIFIER, "Other")
-    copied = a_key(world, world.certifier, secret)
-    alone(
-        world,
-        "bad-possession",
-        signed(world, other, copied),
-        signed(world, other, a_key(world, other, secret)),
-    )
+    good = a_key(world, other, secret)
+    possession = {
+        "another holder": secret.prove_possession(world.board.genesis_hash, world.certifier.subject),
+        "another board": secret.prove_possession(bytes(32), other.subject),
+        "another key": CertifierSecret.generate().prove_possession(world.board.genesis_hash, other.subject),
+    }[fault]
+    bad = replace(good, possession=possession.to_bytes())
+    alone(world, "bad-possession", signed(world, other, bad), signed(world, other, good))
 
 
 # revocation
@@ -277,33 +279,28 @@ def test_only_an_operator_starts_an_epoch(stages: Stages) -> None:
 # registration
 
 
-def content(
-    world: World, client: ClientOfTest, secret: MessageSecret, **changes: object
-) -> RegistrationContent:
+def a_registration(world: World, client: ClientOfTest, **changes: object) -> Posting:
     arguments: dict[str, object] = {
         "salt": client.salt,
-        "message_secret": secret,
         "certifiers": world.board.state.certifier_tree,
-        "epoch": Epoch(world.board.genesis_hash, 0),
+        "genesis": world.board.genesis_hash,
+        "epoch": 0,
+        "message_secret": MessageSecret.generate(),
         "prover": world.registration_prover,
     }
-    return register(client.credential, **(arguments | changes))  # type: ignore[arg-type]
+    return make_registration(client.credential, **(arguments | changes))  # type: ignore[arg-type]
 
 
 def test_the_epoch_is_the_current_one(stages: Stages) -> None:
-    world, client, secret = stages("fresh"), stages("fresh").certify(), MessageSecret.generate()
-    genesis = world.board.genesis_hash
-    made = content(world, client, secret, epoch=Epoch(genesis, 1))
-    bad = post_registration(made, secret, genesis=genesis, epoch=1)
-    alone(world, "wrong-epoch", bad, world.registration(client))
+    world, client = stages("fresh"), stages("fresh").certify()
+    alone(world, "wrong-epoch", a_registration(world, client, epoch=1), world.registration(client))
 
 
 def test_the_certifier_root_is_recent(stages: Stages) -> None:
-    world, secret = stages("fresh"), MessageSecret.generate()
+    world = stages("fresh")
     client, tree = world.certify(), CertifierTree()
     tree.append([CertifierSecret.generate().public_key(), world.certifier_secret.public_key()])
-    made = content(world, client, secret, certifiers=tree)
-    bad = post_registration(made, secret, genesis=world.board.genesis_hash, epoch=0)
+    bad = a_registration(world, client, certifiers=tree)
     alone(world, "unknown-certifier-root", bad, world.registration(client))
 
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 
 from anofel.board.state import Phase
-from anofel.keys import KeyDirectory
-from anofel.learning.build import rule_of
+from anofel.models.rules import rule_of
+from anofel.proofs.keys import KeyDirectory
 from tests.board.prepared import refused
 from tests.board.world import World, a_vector
 

@@ -9,42 +9,53 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from anofel.board.local import LocalBoard
-from anofel.board.rules.common import scheme_name
+from anofel.board.key_runs import round_messages
+from anofel.board.seat import Seat
 from anofel.board.state import Bundle, Phase, Position, TaskState
-from anofel.certificates import Purpose, RoleKey, verify_chain
 from anofel.committee import schemes
 from anofel.committee.interface import (
     CommitteeKey,
     GeneratedKey,
+    HandedOverKey,
     Int64Vector,
-    RoundMessage,
     RoundResult,
     Scheme,
     SecretKeyShare,
 )
-from anofel.keys import KeyDirectory
-from anofel.learning.build import rule_of, trainer_of
+from anofel.learning.build import trainer_of
 from anofel.learning.certified import dataset_digest
-from anofel.learning.integer_model import IntegerModel
-from anofel.messages import Class, Genesis, Limits, Posting, Run, Validator
-from anofel.phase1_setup.certification import Credential
-from anofel.phase1_setup.certifier_keys import offer_key
-from anofel.phase1_setup.client_registration import post_registration, register
-from anofel.phase1_setup.committee_keys import generation_run, post_key, post_round
-from anofel.phase2_training.announce_task import announce, post_model
-from anofel.phase2_training.submit_update import (
+from anofel.messages import (
+    ChainAuthor,
+    Class,
+    Genesis,
+    Limits,
+    Posting,
+    Run,
+    Validator,
+    make_posting,
+)
+from anofel.models.integer_model import IntegerModel
+from anofel.models.rules import rule_of
+from anofel.phase1_setup.step1a_certifier_key import offer_key
+from anofel.phase1_setup.step1b_certification import Credential
+from anofel.phase1_setup.step1b_registration import make_registration
+from anofel.phase1_setup.step1c_committee_key import generation_run, post_key, post_round
+from anofel.phase1_setup.step1d_announcement import announce, post_model
+from anofel.phase2_training.step5_submission import (
     SealedSubmission,
     post_submission,
     prepare_submission,
     seal_submission,
 )
-from anofel.phase3_access.homomorphic_sum import collect, post_aggregate
-from anofel.phase3_access.partial_decryption import post_sum_share, share_of_count, share_of_sum
-from anofel.phase3_access.recover_model import next_model
-from anofel.primitives import CertifierSecret, DatasetType, Epoch, MasterSecret, MessageSecret, Salt
-from anofel.task import Task
-from anofel.testing_ca import TestAuthority
+from anofel.phase3_access.step6_homomorphic_sum import collect, state_aggregate
+from anofel.phase3_access.step8_partial_decryption import post_sum_share, share_of_count, share_of_sum
+from anofel.phase3_access.step8prime_model import next_model
+from anofel.pki.certificates import Purpose, RoleKey, verify_chain
+from anofel.pki.testing_ca import TestAuthority
+from anofel.primitives import CertifierSecret, DatasetType, MasterSecret, MessageSecret, Salt
+from anofel.proofs.keys import KeyDirectory
+from anofel.simulation.local_board import LocalBoard
+from anofel.tasks.task import Task
 from tests.patients import make_dataset, make_task
 
 TIME = 1_800_000_000
@@ -75,8 +86,9 @@ class Authority:
     def root(self) -> bytes:
         return self._ca.root
 
-    def issue(self, purpose: Purpose, name: str) -> RoleKey:
-        return self._ca.issue(purpose, name, not_before=TIME - DAY, not_after=TIME + 900 * DAY)
+    def issue(self, purpose: Purpose, name: str, organisation: str = "") -> RoleKey:
+        valid = {"not_before": TIME - DAY, "not_after": TIME + 900 * DAY}
+        return self._ca.issue(purpose, name, **valid, organisation=organisation)
 
 
 def subject(role: RoleKey, purpose: Purpose, root: bytes) -> bytes:
@@ -94,8 +106,7 @@ def make_genesis(
         "rules": 1,
         "interval_ms": 1000,
         "roots": (authority.root,),
-        "registration_key": keys.verification["registration"].key_id,
-        "submission_key": keys.verification["submission"].key_id,
+        **keys.pins(),
         "validators": (Validator(key=validator.public_key().to_bytes(), power=1),),
         "holders": (storage.chain,),
         "quorum": 1,
@@ -126,6 +137,23 @@ class CommitteeOfTest:
     members: list[Member]
     threshold: int
     key: CommitteeKey | None = None
+
+
+@dataclass(frozen=True)
+class FinishedRun:
+    """A run whose rounds are all on the board, and what each member made of it."""
+
+    members: list[Member]
+    run: Run
+    ends: list[GeneratedKey] | list[HandedOverKey]
+
+    @property
+    def key(self) -> CommitteeKey:
+        return self.ends[0].key
+
+    @property
+    def transcript(self) -> bytes:
+        return self.ends[0].transcript
 
 
 @dataclass
@@ -166,6 +194,8 @@ class World:
         self.certifier = self.authority.issue(Purpose.CERTIFIER, "Clinic")
         self.operator = self.authority.issue(Purpose.OPERATOR, "Operator")
         self.committees: list[CommitteeOfTest] = []
+        self.finished: FinishedRun | None = None
+        """The run of the stage ``generated`` or ``handed_over``."""
         self.owners: list[Owner] = []
         self.clients: list[ClientOfTest] = []
 
@@ -183,16 +213,16 @@ class World:
         return ClientOfTest(Credential(msk, d, dt, self.certifier_secret.public_key(), certificate))
 
     def registration(self, client: ClientOfTest, *, message_secret: MessageSecret | None = None) -> Posting:
-        state, secret = self.board.state, message_secret or MessageSecret.generate()
-        content = register(
+        state = self.board.state
+        return make_registration(
             client.credential,
             salt=client.salt,
-            message_secret=secret,
             certifiers=state.certifier_tree,
-            epoch=Epoch(self.board.genesis_hash, state.epoch),
+            genesis=state.genesis_hash,
+            epoch=state.epoch,
+            message_secret=message_secret or MessageSecret.generate(),
             prover=self.registration_prover,
         )
-        return post_registration(content, secret, genesis=self.board.genesis_hash, epoch=state.epoch)
 
     @property
     def registration_prover(self):  # type: ignore[no-untyped-def]
@@ -228,34 +258,43 @@ class World:
             handover=None,
         )
 
-    def establish(self, num_members: int = 3, threshold: int = 2, scheme: int = 0) -> CommitteeOfTest:
+    def establish(
+        self, num_members: int = 3, threshold: int = 2, scheme: int = 0, name: str = "Aggregator"
+    ) -> CommitteeOfTest:
         """Key generation over the board, round by round."""
-        members = self.make_members(num_members)
-        made = CommitteeOfTest(schemes.by_name(scheme_name(scheme)), members, threshold)
+        return self.post_keys(self.generate(num_members, threshold, scheme, name))
+
+    def generate(
+        self, num_members: int = 3, threshold: int = 2, scheme: int = 0, name: str = "Aggregator"
+    ) -> FinishedRun:
+        """All rounds of key generation; nobody has posted the key."""
+        members = self.make_members(num_members, name)
         run, genesis = self.make_run(members, threshold, scheme), self.board.genesis_hash
-        generation = made.scheme.key_generation()
+        generation = schemes.by_number(scheme).key_generation()
         results = [generation.begin(generation_run(run, genesis), member.number) for member in members]
         while isinstance(results[0], RoundResult):
             for member, result in zip(members, results, strict=True):
-                blob = self.board.store(result.message.body)
+                blob = self.board.upload(result.message.body)
                 self.board.post_as(member.role, post_round(run, result.message, blob))
-            posted = self.board.state.runs[run.run_id(genesis)].posted[results[0].message.round]
-            messages = [
-                RoundMessage(
-                    run_id=run.run_id(genesis),
-                    round=results[0].message.round,
-                    sender=sender,
-                    body=self.board.attachments.read(name),
-                )
-                for sender, name in sorted(posted.items())
-            ]
+            known, number = self.board.state.runs[run.run_id(genesis)], results[0].message.round
+            messages = round_messages(known, number, self.board.attachments.read)
             results = [generation.advance(result.state, messages) for result in results]
-        for member, end in zip(members, results, strict=True):
-            assert isinstance(end, GeneratedKey)
-            member.share, made.key = end.share, end.key
-            blob = self.board.store(end.key.to_bytes())
-            body = post_key(run, member.number, end.key, end.transcript, blob, genesis=genesis)
-            self.board.post_as(member.role, body)
+        return FinishedRun(members, run, results)
+
+    def key_posting(self, finished: FinishedRun, member: Member) -> Posting:
+        """A member's posting of the key that a run made."""
+        key, genesis = finished.key, self.board.genesis_hash
+        blob = self.board.upload(key.to_bytes())
+        body = post_key(finished.run, member.number, key, finished.transcript, blob, genesis=genesis)
+        return make_posting(body, ChainAuthor(member.role.chain), genesis, member.role.sign)
+
+    def post_keys(self, finished: FinishedRun) -> CommitteeOfTest:
+        """Every member posts the key."""
+        scheme = schemes.by_name(finished.key.scheme)
+        made = CommitteeOfTest(scheme, finished.members, finished.run.threshold, finished.key)
+        for member, end in zip(finished.members, finished.ends, strict=True):
+            member.share = end.share
+            self.board.post(self.key_posting(finished, member))
         self.committees.append(made)
         return made
 
@@ -278,10 +317,7 @@ class World:
         return self.board.state.tasks[owner.task_id]
 
     def position(self, owner: Owner) -> Position:
-        task = self.task_state(owner)
-        current = self.bundle(task.bundle or 0).current
-        assert current is not None
-        return current.positions[task.position]
+        return self.seat(owner).position
 
     def post_first_model(self, owner: Owner) -> Posting:
         trainer, rule = trainer_of(owner.task), rule_of(owner.task)
@@ -291,73 +327,49 @@ class World:
     def post_model(self, owner: Owner) -> Posting:
         assert owner.model is not None
         iteration = self.bundle(self.task_state(owner).bundle or 0).iterations + 1
-        blob = self.board.store(owner.model.to_bytes())
+        blob = self.board.upload(owner.model.to_bytes())
         return self.board.post_as(owner.role, post_model(owner.task_id, iteration, blob))
 
     def sealed(
         self, client: ClientOfTest, target: int | None, update: Int64Vector | None, bundle: int = 0
     ) -> SealedSubmission:
         prepared = prepare_submission(
-            self.board.state,
+            self.board,
             self.bundle(bundle),
             client.credential,
             salt=client.salt,
             target=target,
             prover=self.submission_prover,
-            key_of=self.board.chain.verifier.shares.key_of,
         )
         return seal_submission(prepared, update)
 
     def submission(
         self, client: ClientOfTest, target: int | None, update: Int64Vector | None, bundle: int = 0
     ) -> Posting:
-        sealed = self.sealed(client, target, update, bundle)
-        blobs = [self.board.store(payload) for payload in sealed.payloads]
-        return post_submission(sealed, blobs, genesis=self.board.genesis_hash)
+        return post_submission(self.board, self.sealed(client, target, update, bundle))
 
     # Phase 3
 
-    def aggregate(self, owner: Owner, committee: CommitteeOfTest, member: Member) -> Posting:
-        task = self.task_state(owner)
-        bundle = self.bundle(task.bundle or 0)
-        assert committee.key is not None
-        collected = collect(
-            self.board.state, bundle, task, committee.scheme, committee.key, self.board.attachments.read
-        )
-        blob = self.board.store(collected.total.to_bytes())
-        body = post_aggregate(owner.task_id, bundle, member.number, collected, blob)
+    def seat(self, owner: Owner) -> Seat:
+        return Seat.of(self.board.state, owner.task_id)
+
+    def aggregate(self, owner: Owner, _committee: CommitteeOfTest, member: Member) -> Posting:
+        seat = self.seat(owner)
+        body = state_aggregate(self.board, seat, member.number, collect(self.board, seat))
         return self.board.post_as(member.role, body)
 
-    def count_share(self, owner: Owner, committee: CommitteeOfTest, member: Member) -> Posting:
-        task = self.task_state(owner)
-        assert committee.key is not None
+    def count_share(self, owner: Owner, _committee: CommitteeOfTest, member: Member) -> Posting:
         assert member.share is not None
-        body = share_of_count(
-            self.board.state, self.bundle(task.bundle or 0), task, committee.key, member.share
-        )
-        return self.board.post_as(member.role, body)
+        return self.board.post_as(member.role, share_of_count(self.board, self.seat(owner), member.share))
 
-    def sum_share(self, owner: Owner, committee: CommitteeOfTest, member: Member) -> Posting:
-        task, state = self.task_state(owner), self.board.state
-        bundle, desk = self.bundle(task.bundle or 0), self.board.chain.verifier.shares
-        assert committee.key is not None
+    def sum_share(self, owner: Owner, _committee: CommitteeOfTest, member: Member) -> Posting:
         assert member.share is not None
-        share = share_of_sum(state, bundle, task, desk, committee.scheme, committee.key, member.share)
-        blob = self.board.store(share)
-        return self.board.post_as(member.role, post_sum_share(state, bundle, task, member.number, blob))
+        seat = self.seat(owner)
+        share = share_of_sum(self.board, seat, member.share)
+        return self.board.post_as(member.role, post_sum_share(self.board, seat, member.number, share))
 
     def recover(self, owner: Owner) -> IntegerModel:
-        task = self.task_state(owner)
-        bundle = self.bundle(task.bundle or 0)
-        assert owner.model is not None
-        owner.model = next_model(
-            self.board.state,
-            bundle,
-            self.position(owner),
-            self.board.chain.verifier.shares,
-            owner.model,
-            rule_of(owner.task),
-        )
+        owner.model = next_model(self.board, self.seat(owner))
         return owner.model
 
     # Whole stretches

@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import NameOID
 
-from anofel.certificates import Purpose
+from anofel.pki.certificates import Purpose
 
 NOW = 1_800_000_000
 DAY = 86_400

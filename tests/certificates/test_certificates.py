@@ -13,9 +13,9 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from anofel import certificates
-from anofel.certificates import CertificateRefused, Identity, Purpose, verify_chain
 from anofel.errors import InvalidInput, VerificationError
+from anofel.pki import certificates
+from anofel.pki.certificates import CertificateRefused, Identity, Purpose, verify_chain
 from tests.certificates.chains import DAY, LEAF, MIDDLE, NOW, ROOT, authority, chain, roots
 
 CLIENT_AUTH = ExtendedKeyUsageOID.CLIENT_AUTH

@@ -12,11 +12,11 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import NameOID
 from typer.testing import CliRunner
 
-from anofel.certificates import CertificateRefused, Purpose, RoleKey, verify_chain
 from anofel.cli import app
+from anofel.disk.files import DiskFailed, FileExists, write_new_directory, write_new_file
 from anofel.errors import InvalidInput
-from anofel.files import FileExists, write_new_directory, write_new_file
-from anofel.testing_ca import ORGANISATION, SigningRequest, TestAuthority, make_request
+from anofel.pki.certificates import CertificateRefused, Purpose, RoleKey, organisation_of, verify_chain
+from anofel.pki.testing_ca import ORGANISATION, SigningRequest, TestAuthority, make_request
 
 DAY = 86_400
 NOW = 1_800_000_000
@@ -52,7 +52,8 @@ def test_an_issued_certificate_is_accepted_for_its_purpose(authority, tmp_path, 
     run("ca", "issue", authority, "--purpose", purpose.value, "--name", "Hospital A", "--out", out)
     role = RoleKey.from_files(out / "certificate.pem", out / "key.pem")
     identity = verify_chain(role.chain, [root_of(authority)], purpose, now())
-    assert identity.name == f"CN=Hospital A,O={ORGANISATION}"
+    assert identity.name == f"CN=Hospital A,OU={ORGANISATION},O=Hospital A"
+    assert identity.organisation == "hospital a"
     identity.verify(b"x", role.sign(b"x"))
 
 
@@ -64,6 +65,33 @@ def test_a_request_is_signed_and_the_key_stays_with_its_owner(authority, tmp_pat
     assert (out / "key.pem").read_bytes() == key
     role = RoleKey.from_files(out / "certificate.pem", out / "key.pem")
     verify_chain(role.chain, [root_of(authority)], Purpose.AGGREGATOR, now())
+
+
+def test_an_organisation_may_have_another_name(authority, tmp_path):
+    words = ("--purpose", "aggregator", "--name", "Server 2", "--organisation", "University  B")
+    run("ca", "issue", authority, *words, "--out", tmp_path / "issued")
+    run("ca", "request", *words, "--out", tmp_path / "asked")
+    run("ca", "sign", authority, "--request", tmp_path / "asked" / "request.pem")
+    for place in ("issued", "asked"):
+        role = RoleKey.from_files(tmp_path / place / "certificate.pem", tmp_path / place / "key.pem")
+        identity = verify_chain(role.chain, [root_of(authority)], Purpose.AGGREGATOR, now())
+        assert identity.organisation == "university b"
+        assert "CN=Server 2" in identity.name
+
+
+@pytest.mark.parametrize(
+    ("organisations", "expected"),
+    [
+        ([], ""),
+        (["A", "B"], ""),
+        (["  Université \u00a0 DE\tGenève "], "université de genève"),
+        (["ÉCOLE"], "École"),
+        ([" "], ""),
+    ],
+)
+def test_an_organisation_is_compared_by_its_letters(organisations, expected):
+    attributes = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, text) for text in organisations]
+    assert organisation_of(x509.Name(attributes)) == expected
 
 
 def test_days_limit_a_certificate(authority, tmp_path):
@@ -123,10 +151,10 @@ def test_a_failure_leaves_nothing_half_written(tmp_path, monkeypatch):
     def fail(_descriptor: int) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("anofel.files.os.fsync", fail)
-    with pytest.raises(InvalidInput, match="No space left"):
+    monkeypatch.setattr("anofel.disk.files.os.fsync", fail)
+    with pytest.raises(DiskFailed, match="No space left"):
         write_new_directory(tmp_path / "new", {"a": b"1"})
-    with pytest.raises(InvalidInput, match="No space left"):
+    with pytest.raises(DiskFailed, match="No space left"):
         write_new_file(tmp_path / "file", b"1")
     assert list(tmp_path.iterdir()) == []
 
@@ -175,9 +203,10 @@ P256 = ec.generate_private_key(ec.SECP256R1())
         (request_for(P256, []), "exactly one role"),
         (request_for(P256, [Purpose.OWNER, Purpose.STORAGE]), "exactly one role"),
         (request_for(P256, [Purpose.OWNER], names=()), "one common name"),
+        (request_for(P256, [Purpose.OWNER]), "one organisation"),
         (request_for(ed25519.Ed25519PrivateKey.generate(), [Purpose.OWNER]), "not a P-256 key"),
     ],
-    ids=["no request", "no role", "two roles", "no name", "Ed25519"],
+    ids=["no request", "no role", "two roles", "no name", "no organisation", "Ed25519"],
 )
 def test_requests_that_cannot_be_signed_are_refused(data, sentence):
     with pytest.raises(InvalidInput, match=sentence):

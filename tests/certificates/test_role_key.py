@@ -16,9 +16,9 @@ from cryptography.hazmat.primitives.serialization import (
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anofel.certificates import GROUP_ORDER, Identity, Purpose, RoleKey, verify_chain
+from anofel.disk.keystore import KeyFile, Keystore
 from anofel.errors import InvalidKeyFile, InvalidSignature
-from anofel.keystore import KeyFile, Keystore
+from anofel.pki.certificates import GROUP_ORDER, Identity, Purpose, RoleKey, verify_chain
 from tests.certificates.chains import LEAF, NOW, chain, roots
 
 MESSAGE = b"a posting"

@@ -26,13 +26,18 @@ from tests.committee.world import (
 
 def test_the_range_of_values_and_posts_is_the_same(committee: Committee) -> None:
     scheme = committee.scheme
-    assert scheme.required_bits(5, 1) >= 4
+    assert scheme.required_bits(replace(LIMITS, bound=5, max_posts=2)) >= 4
     for bound in (0, -5, 1 << 62):
         with pytest.raises(DoesNotFit, match=f"bound of a value .* not {bound}"):
-            scheme.required_bits(bound, 2)
+            replace(LIMITS, bound=bound)
     for posts in (0, -1, 1 << 20):
         with pytest.raises(DoesNotFit, match=f"posts, not {posts}"):
-            scheme.required_bits(5, posts)
+            replace(LIMITS, max_posts=posts)
+    for norm in (0, 1 << 62):
+        with pytest.raises(DoesNotFit, match="bound of a norm"):
+            replace(LIMITS, norm_bound=norm)
+    with pytest.raises(DoesNotFit, match="number of liars"):
+        replace(LIMITS, max_liars=-1)
 
 
 def test_a_sum_is_finished_once(committee: Committee) -> None:

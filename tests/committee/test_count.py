@@ -108,7 +108,7 @@ def test_a_ballot_verifies_here_and_by_an_independent_verifier(
     bundle: list[BundleCommittee], target: int | None, dataset_type: int
 ) -> None:
     ours = statement(bundle, 1, dataset_type)
-    ballot = ours.cast(target, opening(dataset_type))
+    ballot = ours.cast(target, opening(dataset_type)).ballot
     assert len(ballot) == ours.ballot_bytes
     ours.verify(ballot)
     assert plain_ballot.verify(plain(bundle, 1, dataset_type), ballot)
@@ -126,7 +126,7 @@ def test_the_encrypted_bits_open_in_plain_integers(
     secret = plain_ristretto.interpolate_at_zero(shares)
     for target, expected in ((1, plain_ristretto.BASE), (0, plain_ristretto.NEUTRAL)):
         ours = statement(bundle)
-        bit = ours.bit(ours.cast(target, opening(3)), 1)
+        bit = ours.bit(ours.cast(target, opening(3)).ballot, 1)
         u, v = plain_ristretto.decode(bit[:32]), plain_ristretto.decode(bit[32:])
         opened = plain_ristretto.add(v, plain_ristretto.negate(plain_ristretto.multiply(secret, u)))
         assert plain_ristretto.encode(opened) == plain_ristretto.encode(expected)
@@ -142,7 +142,7 @@ def test_a_bit_for_a_task_that_does_not_take_the_type_is_not_cast(bundle: list[B
 
 
 def test_a_ballot_is_bound_to_its_post(bundle: list[BundleCommittee]) -> None:
-    ballot = statement(bundle).cast(0, opening(3))
+    ballot = statement(bundle).cast(0, opening(3)).ballot
     encoded = plain_ballot.jub_encode(commitment(3))
     post = a_post(1)
     for changed in (
@@ -160,7 +160,7 @@ def test_a_ballot_is_bound_to_its_post(bundle: list[BundleCommittee]) -> None:
 
 
 def test_a_ballot_is_bound_to_its_bundle(bundle: list[BundleCommittee], small: CountCommittee) -> None:
-    ballot = statement(bundle).cast(0, opening(3))
+    ballot = statement(bundle).cast(0, opening(3)).ballot
     for changed in (
         [replace(bundle[0], key_id=name("x")), bundle[1]],
         [bundle[0], replace(bundle[1], key_id=name("x"))],
@@ -184,7 +184,7 @@ def test_a_ballot_is_bound_to_its_bundle(bundle: list[BundleCommittee], small: C
 def test_a_ballot_is_bound_to_the_order_of_its_bundle(bundle: list[BundleCommittee]) -> None:
     # Same count key and types, so every equation holds in either order; only the names change places.
     twins = [bundle[1], replace(bundle[1], key_id=name("twin"))]
-    ballot = statement(twins).cast(0, opening(3))
+    ballot = statement(twins).cast(0, opening(3)).ballot
     statement(twins).verify(ballot)
     with pytest.raises(BallotRefused, match="The proof of the encrypted bits does not hold"):
         statement(twins[::-1]).verify(ballot)
@@ -192,7 +192,7 @@ def test_a_ballot_is_bound_to_the_order_of_its_bundle(bundle: list[BundleCommitt
 
 def test_a_copied_or_changed_bit_is_refused(bundle: list[BundleCommittee]) -> None:
     """Copy, re-randomise, negate, scale and shift a victim's encrypted bit."""
-    victim = statement(bundle).cast(0, opening(3))
+    victim = statement(bundle).cast(0, opening(3)).ballot
     attacker = statement(bundle, 2)
     with pytest.raises(BallotRefused):
         attacker.verify(victim)
@@ -217,7 +217,7 @@ def test_a_copied_or_changed_bit_is_refused(bundle: list[BundleCommittee]) -> No
 
 
 def test_a_batch_of_ballots_names_the_bad_ones(bundle: list[BundleCommittee]) -> None:
-    items = [(ours, ours.cast(0, opening(3))) for ours in (statement(bundle, n) for n in range(4))]
+    items = [(ours, ours.cast(0, opening(3)).ballot) for ours in (statement(bundle, n) for n in range(4))]
     count.verify_ballots(items)
     count.verify_ballots([])
     items[1] = (items[1][0], items[2][1])
@@ -232,7 +232,7 @@ def test_a_batch_of_ballots_names_the_bad_ones(bundle: list[BundleCommittee]) ->
 
 
 def test_malformed_ballots_and_commitments_are_refused(bundle: list[BundleCommittee]) -> None:
-    ballot = statement(bundle).cast(None, opening(3))
+    ballot = statement(bundle).cast(None, opening(3)).ballot
     for bad in (b"", ballot[:-1], ballot + b"\0", b"\xff" * 32 + ballot[32:], ballot[:-32] + b"\xff" * 32):
         with pytest.raises(BallotRefused):
             statement(bundle).verify(bad)
@@ -251,7 +251,7 @@ def test_count_first_then_the_sum(lattice: Committee, bundle: list[BundleCommitt
     bits = {}
     for number, target in ((1, 0), (2, 0), (3, 1), (4, 0)):
         ours = statement(bundle, number)
-        bits[a_post(number).nullifier] = ours.bit(ours.cast(target, opening(3)), 0)
+        bits[a_post(number).nullifier] = ours.bit(ours.cast(target, opening(3)).ballot, 0)
     counted = open_count(lattice, bits, agree(lattice, total))
     assert counted.value == 3
     permit = counted.permit_sum()
@@ -265,7 +265,7 @@ def test_fewer_clients_than_the_task_wants_keep_the_sum_closed(
     bits = {}
     for number, target in ((1, 0), (2, 1)):
         ours = statement(bundle, number)
-        bits[a_post(number).nullifier] = ours.bit(ours.cast(target, opening(3)), 0)
+        bits[a_post(number).nullifier] = ours.bit(ours.cast(target, opening(3)).ballot, 0)
     with pytest.raises(TooFewClients, match="1 clients took part"):
         open_count(lattice, bits, agree(lattice, total)).permit_sum()
 
@@ -275,7 +275,7 @@ def tally(bundle: list[BundleCommittee]) -> count.EncryptedCount:
     bits = {}
     for number in (1, 2):
         ours = statement(bundle, number)
-        bits[a_post(number).nullifier] = ours.bit(ours.cast(1, opening(3)), 1)
+        bits[a_post(number).nullifier] = ours.bit(ours.cast(1, opening(3)).ballot, 1)
     return count.add(bits)
 
 
@@ -365,7 +365,6 @@ def test_a_bad_share_of_the_count_names_its_author(
         {"iteration": replace(ITERATION, position=0)},
         {"close_hash": name("x")},
         {"sum_digest": name("x")},
-        {"min_clients": 3},
     ],
 )
 def test_a_share_of_the_count_is_bound_to_the_agreed_set(
@@ -374,6 +373,15 @@ def test_a_share_of_the_count_is_bound_to_the_agreed_set(
     share = count.partial_decrypt(small.key, small.shares[1], tally, agreed_for(tally))
     with pytest.raises(ShareRefused, match="equality"):
         count.verify_share(small.key, tally, agreed_for(tally, **change), 1, share)
+
+
+def test_a_set_below_the_minimum_is_not_counted(small: CountCommittee, tally: count.EncryptedCount) -> None:
+    share = count.partial_decrypt(small.key, small.shares[1], tally, agreed_for(tally))
+    few = agreed_for(tally, min_clients=tally.num_posts + 1)
+    with pytest.raises(TooFewClients):
+        count.partial_decrypt(small.key, small.shares[1], tally, few)
+    with pytest.raises(TooFewClients):
+        count.verify_share(small.key, tally, few, 1, share)
 
 
 @pytest.mark.parametrize("change", [{"set_digest": name("x")}, {"num_posts": 3}])

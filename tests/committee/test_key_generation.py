@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -120,21 +121,33 @@ def test_a_sealing_key_of_low_order_names_its_sender() -> None:
     assert "sealing key" in str(error)
 
 
-@pytest.mark.parametrize("at", [32, 64, 32 + 128, 32 + 160, 32 + 192])
+@pytest.mark.parametrize("at", [32, 64, 32 + 128, 32 + 160, 32 + 192, 32 + 256, 32 + 288])
 def test_a_package_with_a_bad_point_or_proof_names_its_sender(at: int) -> None:
     def tamper(messages: list[RoundMessage]) -> list[RoundMessage]:
         good, bad = messages[0].body, messages[1].body
         body = bad[:at] + good[at : at + 32] + bad[at + 32 :]
         return [messages[0], replace(messages[1], body=body), messages[2]]
 
-    # A foreign commitment to the constant or a foreign proof fails here; a foreign higher
-    # coefficient shows only in the shares.
-    if at == 64:
-        results = results_after(0)
-        messages = tamper([result.message for result in results])
-        advance(results[0], messages)
-    else:
-        assert failure(0, tamper).culprits == (2,)
+    assert failure(0, tamper).culprits == (2,)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"run_id": name("another run")},
+        {"genesis": name("another board")},
+        {"members": (name("a thief"), *RUN.members[1:])},
+    ],
+)
+def test_first_messages_of_another_run_name_their_sender(change: dict[str, Any]) -> None:
+    other = replace(RUN, **change)
+    messages = [result.message for result in results_after(0)]
+    with pytest.raises(KeyGenerationFailed, match="made for this run") as caught:
+        GENERATION.observe(other, [[replace(m, run_id=other.run_id) for m in messages]])
+    assert caught.value.culprits == (1,)
+    with pytest.raises(KeyGenerationFailed, match="made for this run") as caught:
+        RistrettoKeyGeneration(2, "another purpose").observe(RUN, [messages])
+    assert caught.value.culprits == (1,)
 
 
 def test_messages_of_the_wrong_length_name_their_sender() -> None:
@@ -214,7 +227,7 @@ def with_last_message(sender: int, make: Callable[[RoundResult], bytes]) -> KeyG
 
 def test_a_false_complaint_falls_back_on_the_complainer() -> None:
     def complain(accused: int) -> Callable[[RoundResult], bytes]:
-        return lambda result: Complaint(accused, result.state.secrets[0]).to_bytes()  # type: ignore[attr-defined]
+        return lambda result: Complaint(accused, result.state.kept.sealing).to_bytes()  # type: ignore[attr-defined]
 
     error = with_last_message(2, complain(1))
     assert error.culprits == (2,)
@@ -254,7 +267,7 @@ def test_a_damaged_state_is_refused(damage: Callable[[bytes], bytes]) -> None:
 
 def test_a_state_and_a_message_do_not_show_secrets() -> None:
     state = results_after(1)[0].state
-    for secret in state.secrets:  # type: ignore[attr-defined]
+    for secret in (state.kept.sealing, state.kept.frost):  # type: ignore[attr-defined]
         assert repr(secret)[2:20] not in repr(state)
 
 
@@ -278,7 +291,7 @@ def test_shares_are_sealed_never_sent_in_the_clear() -> None:
     results = results_after(1)
     dealt = results[0].message.body
     plan = Plan(RUN, 2, "test")
-    key = SealingKey.from_bytes(results[1].state.secrets[0])  # type: ignore[attr-defined]
+    key = SealingKey.from_bytes(results[1].state.kept.sealing)  # type: ignore[attr-defined]
     share = round1_deal.open_part(plan, {1: dealt}, 1, 2, key)
     assert share not in dealt
     package = results[0].state.history[0][1][32:]  # type: ignore[attr-defined]

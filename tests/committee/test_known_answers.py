@@ -1,15 +1,18 @@
 """The scheme against plain integers: hashlib, schoolbook products, and RFC 9496 by hand."""
 
-import hashlib
 import secrets
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from anofel.committee.interface import Envelope
+from anofel.committee.ristretto.key_generation import RistrettoKeyGeneration
+from anofel.committee.ristretto.run import Plan
 from tests.committee import plain_ristretto as group
 from tests.committee import plain_transcript as transcript
-from tests.committee.world import ITERATION, LIMITS, Committee, a_post, a_vector, contribute
+from tests.committee.plain_contribution import public_coefficients
+from tests.committee.world import ITERATION, LIMITS, Committee, a_post, a_run, a_vector, contribute
 
 Q = 70368744067073
 N = 2048
@@ -56,12 +59,28 @@ def test_a_proof_of_plaintext_knowledge_made_by_hand_is_accepted(lattice: Commit
     lattice.scheme.verify_envelope(lattice.key, post, LIMITS, envelope)
 
 
+def test_a_proof_of_possession_holds_by_hand() -> None:
+    """z·G = R + c·Σ w_j·φ_j0, for a run of two keys and t = 2."""
+    run, member = a_run(3, 2), 2
+    plan = Plan(run, 2, "test")
+    body = RistrettoKeyGeneration(2, "test").begin(run, member).message.body[32:]
+    dealt, first, answer = body[:-64], body[-64:-32], int.from_bytes(body[-32:], "little")
+    fields = [("run", plan.digest), ("member", member.to_bytes(8, "little")), ("dealt", dealt)]
+    domain, total = "anofel/1/committee/possession-of-dealt-secrets", group.NEUTRAL
+    for index in range(2):
+        constant = group.decode(dealt[index * 64 : index * 64 + 32])
+        total = group.add(total, group.multiply(transcript.weight(domain, fields, index), constant))
+    challenge = transcript.scalar(domain, [*fields, ("first message", first)])
+    expected = group.add(group.decode(first), group.multiply(challenge, total))
+    assert group.encode(group.multiply(answer, group.BASE)) == group.encode(expected)
+
+
 def test_a_contribution_opens_in_plain_integers(lattice: Committee) -> None:
     contribution = contribute(lattice, 1)
     packed, wrapped = contribution.payload[: N * W // 8], contribution.payload[N * W // 8 :]
     secret = _unwrap(lattice, contribution.envelope.proof[:32], wrapped)
     assert all(-32 <= s <= 32 for s in secret)
-    mask = _schoolbook(_public_coefficients(lattice), secret)
+    mask = _schoolbook(public_coefficients(ITERATION, lattice.key.key_id), secret)
     bits = int.from_bytes(packed, "little")
     opened = []
     for k in range(N):
@@ -74,10 +93,26 @@ def test_a_contribution_opens_in_plain_integers(lattice: Committee) -> None:
 
 
 def test_required_bits_follow_from_bound_and_posts(lattice: Committee) -> None:
-    assert lattice.scheme.required_bits(1000, 16) == W
-    assert lattice.scheme.required_bits(32767, 512) == 32
-    assert lattice.scheme.required_bits(32767, 1024) == 34
-    assert lattice.scheme.required_bits(32767, 2**14) == 40
+    def bits(bound: int, posts: int) -> int:
+        return lattice.scheme.required_bits(replace(LIMITS, bound=bound, max_posts=posts))
+
+    assert bits(1000, 16) == W
+    assert bits(32767, 512) == 32
+    assert bits(32767, 1024) == 34
+    assert bits(32767, 2**14) == 40
+
+
+def test_required_bits_of_proven_contributions_leave_room_for_liars(lattice: Committee) -> None:
+    def bits(norm: int, liars: int) -> int:
+        return lattice.scheme.required_bits(replace(LIMITS, norm_bound=norm, max_liars=liars))
+
+    # B' = B + 1 at 2048 values and g = 5: ⌈√2048⌉ >> 6 is 0, and 1.
+    assert bits(1, 1) == W
+    assert bits(133, 1) == W, "2·(16,000 + 2.85·134) + 1 ≤ 2^15"
+    assert bits(134, 1) == 16 + G, "2·(16,000 + 2.85·135) + 1 > 2^15"
+    assert bits(2000, 10) == 18 + G
+    assert bits(11395, 0) == 18 + G, "23·B' ≤ 2^18"
+    assert bits(11397, 0) == 19 + G
 
 
 def _unwrap(committee: Committee, r: bytes, wrapped: bytes) -> list[int]:
@@ -98,36 +133,6 @@ def _unwrap(committee: Committee, r: bytes, wrapped: bytes) -> list[int]:
         opened = group.add(group.decode(wrapped[32 * j : 32 * j + 32]), group.negate(masked))
         secret.append(logarithms[group.encode(opened)])
     return secret
-
-
-def _public_coefficients(committee: Committee) -> list[int]:
-    """a_0 from SHAKE128, and its coefficients by Lagrange's formula at the roots of X^N + 1."""
-    seed = transcript.digest(
-        "anofel/1/committee/lattice/public",
-        [
-            ("genesis", ITERATION.genesis),
-            ("task", ITERATION.task),
-            ("iteration", ITERATION.iteration.to_bytes(8, "little")),
-            ("committee key", committee.key.key_id),
-        ],
-    )[:32]
-    stream = hashlib.shake_128(b"anofel/1/committee/lattice/a" + seed + bytes(8)).digest(6 * 4 * N)
-    values: list[int] = []
-    for start in range(0, len(stream), 6):
-        candidate = int.from_bytes(stream[start : start + 6], "little") & (2**46 - 1)
-        if candidate < Q and len(values) < N:
-            values.append(candidate)
-    exponent = (Q - 1) // (2 * N)
-    root = next(r for b in range(2, 100) if pow(r := pow(b, exponent, Q), N, Q) == Q - 1)
-    powers = [1]
-    for _ in range(2 * N - 1):
-        powers.append(powers[-1] * root % Q)
-    places = [(2 * int(f"{i:011b}"[::-1], 2) + 1) % (2 * N) for i in range(N)]
-    inverse_n = pow(N, -1, Q)
-    return [
-        inverse_n * sum(v * powers[-place * k % (2 * N)] for v, place in zip(values, places, strict=True)) % Q
-        for k in range(N)
-    ]
 
 
 def _schoolbook(a: list[int], s: list[int]) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":

@@ -44,7 +44,7 @@ from tests.committee.world import (
     open_sum,
 )
 
-HEADER_LENGTH = len(b"anofel/1/lattice") + 6
+HEADER_LENGTH = len(b"anofel/1/lattice") + 6 + 32
 
 
 @pytest.fixture(scope="module")
@@ -195,7 +195,7 @@ def test_a_vector_that_breaks_the_promise_is_refused(lattice: Committee, vector:
 
 def test_what_does_not_fit_is_refused_with_numbers(lattice: Committee) -> None:
     with pytest.raises(DoesNotFit, match="is 44, outside 2 to 40"):
-        lattice.scheme.required_bits(2**19 - 1, 2**14)
+        lattice.scheme.required_bits(replace(LIMITS, bound=2**19 - 1, max_posts=2**14))
     limits = TaskLimits(length=10, bound=2**40, max_posts=16, min_clients=2)
     with pytest.raises(DoesNotFit):
         lattice.scheme.prepare(lattice.key, a_post(1), limits)

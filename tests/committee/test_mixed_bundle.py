@@ -63,7 +63,7 @@ def test_a_bundle_of_both_schemes_counts_and_adds_exactly(lattice: Committee, pa
         commitment = TypeCommitment(DatasetType(TYPE), blinding).to_bytes()
         statement = BallotStatement(a_post(number), commitment, bundle)
         opening = TypeOpening(dataset_type=TYPE, blinding=blinding.to_secret_bytes())
-        ballot = statement.cast(target, opening)
+        ballot = statement.cast(target, opening).ballot
         statements.append((statement, ballot))
         for position, committee in enumerate(committees):
             scheme, key, limit = committee.scheme, committee.key, limits[position]

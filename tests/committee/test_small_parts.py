@@ -5,8 +5,8 @@ import pytest
 from anofel.committee import schemes
 from anofel.committee.context import CommitteeShape
 from anofel.committee.errors import InvalidCommittee
-from anofel.committee.interface import KeyGeneration, Resharing, Scheme
-from anofel.committee.wire import Reader, Writer
+from anofel.committee.interface import Handover, KeyGeneration, Scheme
+from anofel.framing import Reader, Writer
 
 
 def test_every_scheme_has_its_name_and_offers_the_interface() -> None:
@@ -14,10 +14,10 @@ def test_every_scheme_has_its_name_and_offers_the_interface() -> None:
     for name in schemes.NAMES:
         scheme: Scheme = schemes.by_name(name)
         generation: KeyGeneration = scheme.key_generation()
-        resharing: Resharing = scheme.resharing()
+        handover: Handover = scheme.handover()
         assert scheme.name == name
         assert 0 < generation.min_rounds <= generation.max_rounds(CommitteeShape(num_members=3, threshold=2))
-        assert resharing is not None
+        assert handover is not None
 
 
 def test_another_scheme_is_refused() -> None:

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from anofel.demo.misbehave import EXPECTED
+from tests.node.support import SECONDS, wait_until
 
 SMALL = ("--study", "breast-cancer", "--study", "diabetes", "--clients", "4", "--iterations", "2")
 """Data that comes with an installed package; two members per committee, of whom both are needed."""
@@ -62,7 +63,7 @@ def test_a_small_demo_trains_refuses_and_is_accepted_by_an_audit(tmp_path: Path)
     listeners = [taken(port) for port in PORTS]
     try:
         process = start(directory, *SMALL, *COMMITTEE, "--json")
-        out, errors = process.communicate(timeout=600)
+        out, errors = process.communicate(timeout=2 * SECONDS)
     finally:
         for listener in listeners:
             if listener is not None:
@@ -88,7 +89,7 @@ def test_a_small_demo_trains_refuses_and_is_accepted_by_an_audit(tmp_path: Path)
     assert audited.returncode == 0, audited.stderr
 
     again = start(directory, *SMALL)
-    _, errors = again.communicate(timeout=60)
+    _, errors = again.communicate(timeout=SECONDS)
     assert again.returncode == 1
     assert "exists already" in errors
 
@@ -110,17 +111,17 @@ def test_a_stopped_demo_leaves_no_process(tmp_path: Path, number: int) -> None:
     directory = tmp_path / "demo"
     process = start(directory, *SMALL, *COMMITTEE)
     try:
-        end = time.monotonic() + 120
+        end = time.monotonic() + SECONDS
         while len(processes_of(directory)) < 6:  # the demo, the board, certifiers and aggregators
             assert process.poll() is None, process.communicate()
             assert time.monotonic() < end
             time.sleep(0.1)
         process.send_signal(number)
-        _, errors = process.communicate(timeout=60)
+        _, errors = process.communicate(timeout=SECONDS)
     finally:
         process.kill()
-    if number == signal.SIGKILL:
-        time.sleep(1)
+    if number == signal.SIGKILL:  # nobody is left to wait for the others
+        wait_until(lambda: processes_of(directory) == [])
     else:
         assert process.returncode == 1
         assert "no process is left" in errors
@@ -141,7 +142,7 @@ def test_what_cannot_work_is_refused_before_anything_is_made(
     tmp_path: Path, options: tuple[str, ...], words: str
 ) -> None:
     process = start(tmp_path / "demo", *options)
-    _, errors = process.communicate(timeout=60)
+    _, errors = process.communicate(timeout=SECONDS)
     assert process.returncode in (1, 2)
     assert words in errors
     assert "Traceback" not in errors

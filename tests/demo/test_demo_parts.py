@@ -15,19 +15,20 @@ from rich.console import Console
 from anofel.demo import data
 from anofel.demo.data import DemoStudy, load_studies, policy_text, task_text, write_files
 from anofel.demo.misbehave import ACCEPTED, TRIED, read_tries
-from anofel.demo.plan import TARGET_EPSILON, Layout, Options, default_directory, size_class
+from anofel.demo.plan import TARGET_EPSILON, Options, StageLayout, default_directory, size_class
 from anofel.demo.processes import PRELOAD, Processes, RoleDied
 from anofel.demo.summary import BEARABLE_NOISE, client_level
 from anofel.demo.view import LiveScreen, PlainScreen
+from anofel.disk.files import FileExists
 from anofel.errors import InvalidInput, PeerUnreachable
-from anofel.files import FileExists
 from anofel.privacy.plan import Plan
-from anofel.roles.certifier_policy import Policy
+from anofel.roles.certifier.policy import Policy
 from anofel.studies.bundled import BUNDLED, load_bundled
+from anofel.studies.encoding import encode_table
 from anofel.studies.fetch import ChecksumMismatch
-from anofel.studies.schema import TableSchema
-from anofel.studies.table import encode_table
-from anofel.task import Task
+from anofel.tasks.schema import TableSchema
+from anofel.tasks.task import Task
+from tests.node.support import SECONDS
 
 BUNDLED_NAMES = tuple(study.name for study in BUNDLED)
 
@@ -90,7 +91,7 @@ def test_every_row_has_one_place(studies: list[DemoStudy]) -> None:
 
 
 def test_task_and_policy_are_usable_and_meet_the_target(tmp_path: Path, studies: list[DemoStudy]) -> None:
-    layout = Layout(tmp_path)
+    layout = StageLayout(tmp_path)
     for study in studies:
         task = write_files(study, options(tmp_path), layout)
         assert Plan.of(task).epsilon(2, "zero-out") == pytest.approx(TARGET_EPSILON, rel=0.01)
@@ -162,7 +163,7 @@ def processes(tmp_path: Path) -> Iterator[Processes]:
 
 
 def ended(processes: Processes, name: str) -> None:
-    assert processes.find(name).wait(time.monotonic() + 60)
+    assert processes.find(name).wait(time.monotonic() + SECONDS)
 
 
 def test_a_role_that_dies_is_named_with_the_end_of_its_log(processes: Processes) -> None:

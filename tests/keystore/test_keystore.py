@@ -11,7 +11,8 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from anofel import keystore as ks
+from anofel.disk import keystore as ks
+from anofel.disk.files import DiskFailed
 from anofel.errors import InvalidInput
 
 SECRET = b"\x00\xffmaster key of nobody\x01"
@@ -155,7 +156,7 @@ def test_a_crash_before_the_rename_keeps_the_old_file(
     store["new"] = b"x"
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", crash)
-        with pytest.raises(ks.KeystoreError, match="cannot be written"):
+        with pytest.raises(DiskFailed, match="cannot be written"):
             store.save()
     assert list(ks.Keystore.open(store.path, key_file, role="client")) == ["msk"]
     assert len(list(store.path.parent.iterdir())) == 2
@@ -228,7 +229,7 @@ def test_format_is_what_the_documentation_says(store: ks.Keystore, key_file: ks.
     header, sealed, checksum = data[:55], data[55:-32], data[-32:]
     assert header[:11] == b"ANOFELKS\x01\x02\x00"
     assert hashlib.sha256(data[:-32]).digest() == checksum
-    key = HKDF(SHA256(), 64, header[11:27], b"anofel/keystore/key-file").derive(key_file.path.read_bytes())
+    key = HKDF(SHA256(), 64, header[11:27], b"anofel/1/keystore/key-file").derive(key_file.path.read_bytes())
     plain = ChaCha20Poly1305(key[:32]).decrypt(header[43:55], sealed, header)
     assert json.loads(plain)["role"] == "client"
 

@@ -1,14 +1,21 @@
 """Trainers of one's own, as a deployment names them."""
 
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+
 import numpy as np
 
 from anofel.errors import InvalidInput
 from anofel.learning.dense import DenseNetwork
 from anofel.learning.federated import FedSGD
-from anofel.learning.parameters import Parameters
 from anofel.learning.trainer import LocalUpdate, Trainer
+from anofel.models.parameters import Parameters
 from anofel.studies.dataset import Dataset
-from anofel.task import Task
+from anofel.tasks.task import Task
 
 NOT_A_FUNCTION = 7
 
@@ -91,3 +98,39 @@ class Mute:
 def mute(_task: Task) -> Trainer:
     """The least that trains."""
     return Mute()
+
+
+def depends_on_data(task: Task) -> Trainer:
+    """Does what its first label says: code that misbehaves for some rows only."""
+    return DependsOnData(DenseNetwork(features=task.schema.row_shape[0]))
+
+
+class DependsOnData(FedSGD):
+    """Prints, raises, stalls, dies, eats memory or writes nonsense, by the number of its rows."""
+
+    def train(self, parameters: Parameters, dataset: Dataset) -> LocalUpdate:
+        """Misbehave."""
+        print("rows of mine:", dataset.labels[:3])  # must not disturb the pipe
+        match len(dataset):
+            case 11:
+                raise KeyError("row 3")
+            case 12:
+                time.sleep(3600)
+            case 13:
+                os.kill(os.getpid(), signal.SIGKILL)
+            case 14:
+                sys.exit(0)
+            case 15:
+                return LocalUpdate(
+                    {name: np.full_like(value, np.inf) for name, value in parameters.items()}, 15
+                )
+            case 16:
+                raise MemoryError
+            case 18:
+                subprocess.Popen(["sleep", "7717"], close_fds=False)
+                os.kill(os.getpid(), signal.SIGKILL)
+            case 17:
+                for descriptor in range(3, 64):
+                    with suppress(OSError):
+                        os.write(descriptor, b"nonsense" * 100)
+        return super().train(parameters, dataset)

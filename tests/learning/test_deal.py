@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from anofel.disk.files import FileExists
 from anofel.errors import InvalidInput
-from anofel.files import FileExists
 from anofel.learning.deal import Deal
 from anofel.studies.catalogue import study_named
 from anofel.studies.dataset import Dataset

@@ -2,9 +2,10 @@
 
 import numpy as np
 
-from anofel.learning.build import rule_of, trainer_of
+from anofel.learning.build import trainer_of
 from anofel.learning.evaluate import evaluate_on
-from anofel.learning.integer_model import IntegerModel
+from anofel.models.integer_model import IntegerModel
+from anofel.models.rules import rule_of
 from tests.patients import make_dataset, make_task
 
 

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from safetensors.numpy import load, save
 
 from anofel.errors import InvalidInput
-from anofel.learning.exchange import from_safetensors, to_safetensors
-from anofel.learning.integer_model import MAX_SCALE_BITS, IntegerModel
-from anofel.learning.parameters import Layout
+from anofel.models.exchange import from_safetensors, to_safetensors
+from anofel.models.integer_model import MAX_SCALE_BITS, IntegerModel
+from anofel.models.parameters import Layout
 
 LAYOUT = Layout(("b", "w"), ((2,), (2, 3)))
 
@@ -49,7 +49,7 @@ def test_the_layout_of_the_file_is_the_published_one() -> None:
     assert struct.unpack("<6f", data[8 + length + start : 8 + length + end]) == (0, 0, 0, 0, 0, 2.0)
 
 
-@given(st.lists(st.integers(-(2**24), 2**24), min_size=8, max_size=8), st.integers(0, 40))
+@given(st.lists(st.integers(-(2**24), 2**24), min_size=8, max_size=8), st.integers(4, 40))
 def test_numbers_of_24_bits_return_bit_by_bit(tmp_path_factory, values: list[int], bits: int) -> None:  # type: ignore[no-untyped-def]
     model, path = model_of(values, bits), tmp_path_factory.getbasetemp() / "x.safetensors"
     path.write_bytes(to_safetensors(model))
@@ -102,7 +102,7 @@ def test_files_of_others_need_a_scale(tmp_path: Path) -> None:
         (pickle.dumps({"w": 1}), "not a safetensors file"),
         (save({"w": np.zeros(2, np.int64)}), "'w' holds I64"),
         (save({"w": np.array([np.nan], np.float32)}), "not finite"),
-        (save({"w": np.array([1e38], np.float32)}), "leaves the range"),
+        (save({"w": np.array([1e38], np.float32)}), "larger than 2\\^20"),
         (save({}), "holds no tensor"),
         (save({"w": np.zeros(0, np.float32)}), "at least one parameter"),
     ],

@@ -7,9 +7,10 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from anofel.errors import InvalidInput
-from anofel.learning.integer_model import IntegerMean, IntegerModel, ModelOverflow
-from anofel.learning.parameters import Layout
+from anofel._core import update_rule
+from anofel.errors import InvalidInput, OutOfRange
+from anofel.models.integer_model import IntegerMean, IntegerModel, ModelOverflow
+from anofel.models.parameters import Layout
 
 VECTORS = json.loads((Path(__file__).parents[2] / "vectors" / "integer_mean.json").read_text())
 INT64 = st.integers(-(2**63), 2**63 - 1)
@@ -21,19 +22,45 @@ def model_of(values, velocity=None, scale_bits=16):
     return IntegerModel(layout, scale_bits, as_array(values), as_array(velocity))
 
 
+def exactly(model, velocity, total, **rule):
+    """The arithmetic of the rule for any 64-bit integers, also for those that no model may hold."""
+    as_bytes = lambda numbers: np.array(numbers, dtype="<i8").tobytes()  # noqa: E731
+    made = update_rule.integer_mean(as_bytes(model), as_bytes(velocity), as_bytes(total), **rule)
+    return [np.frombuffer(part, "<i8").tolist() for part in (made.values, made.velocity)]
+
+
 @pytest.mark.parametrize("vector", VECTORS)
 def test_rule_agrees_with_vectors_from_exact_fractions(vector):
-    rule = IntegerMean(lr_num=vector["lr_num"], lr_den=vector["lr_den"], momentum=vector["momentum"])
-    model = model_of(vector["model"], vector["velocity"] if vector["momentum"] else None)
-    total = np.array(vector["sum"], dtype=np.int64)
+    rule = {name: vector[name] for name in ("lr_num", "lr_den", "momentum", "count")}
+    velocity = vector["velocity"] if vector["momentum"] else [0] * len(vector["model"])
     if vector["next_model"] is None:
-        with pytest.raises(ModelOverflow):
-            rule.apply(model, total, vector["count"], 1)
+        with pytest.raises(OutOfRange):
+            exactly(vector["model"], velocity, vector["sum"], **rule)
         return
-    after = rule.apply(model, total, vector["count"], 1)
-    assert after.values.tolist() == vector["next_model"]
+    values, velocity = exactly(vector["model"], velocity, vector["sum"], **rule)
+    assert values == vector["next_model"]
     if vector["momentum"]:
-        assert after.velocity.tolist() == vector["next_velocity"]
+        assert velocity == vector["next_velocity"]
+
+
+def test_no_parameter_and_no_velocity_is_larger_than_a_model_may_hold():
+    limit = 2**36  # 2^20 at scale 2^16
+    model_of([limit, -limit], [limit, -limit])
+    for values, velocity in (
+        ([limit + 1], None),
+        ([-limit - 1], None),
+        ([0], [limit + 1]),
+        ([-(2**63)], None),
+    ):
+        with pytest.raises(ModelOverflow, match="larger than 2\\^20"):
+            model_of(values, velocity)
+
+
+def test_an_update_that_leaves_the_limit_is_an_overflow():
+    rule, total = IntegerMean(lr_num=1, lr_den=1), np.array([1], dtype=np.int64)
+    assert rule.apply(model_of([2**36 - 1]), total, 1, 1).values.tolist() == [2**36]
+    with pytest.raises(ModelOverflow):
+        rule.apply(model_of([2**36]), total, 1, 1)
 
 
 def test_vectors_hold_overflows_and_ties():
@@ -46,13 +73,12 @@ def test_vectors_hold_overflows_and_ties():
 def test_rule_is_exact_for_any_integers(m, s, num, den, count):
     expected = m + round(Fraction(num * s, den * count))
     step = expected - m
-    rule = IntegerMean(lr_num=num, lr_den=den)
-    model, total = model_of([m]), np.array([s], dtype=np.int64)
+    rule = {"lr_num": num, "lr_den": den, "momentum": 0, "count": count}
     if -(2**63) <= expected < 2**63 and -(2**63) <= step < 2**63:
-        assert rule.apply(model, total, count, 1).values.tolist() == [expected]
+        assert exactly([m], [0], [s], **rule)[0] == [expected]
     else:
-        with pytest.raises(ModelOverflow):
-            rule.apply(model, total, count, 1)
+        with pytest.raises(OutOfRange):
+            exactly([m], [0], [s], **rule)
 
 
 def test_velocity_and_momentum_belong_together():
@@ -90,7 +116,8 @@ def test_rule_out_of_range_is_refused(rule, total, count):
 def test_file_round_trip(shapes, scale_bits, momentum, seed):
     layout = Layout.of({name: np.zeros(shape) for name, shape in shapes.items()})
     assume(layout.size)
-    draw = lambda: np.random.default_rng(seed).integers(-(2**63), 2**63 - 1, layout.size)  # noqa: E731
+    most = 2 ** (scale_bits + 20)
+    draw = lambda: np.random.default_rng(seed).integers(-most, most, layout.size)  # noqa: E731
     model = IntegerModel(layout, scale_bits, draw(), draw() if momentum else None)
     data = model.to_bytes()
     again = IntegerModel.from_bytes(data)

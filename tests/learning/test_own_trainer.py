@@ -10,19 +10,19 @@ import pytest
 from anofel.errors import InvalidInput
 from anofel.learning.build import TrainerRefused, trainer_of
 from anofel.learning.evaluate import evaluate_on
-from anofel.learning.integer_model import IntegerModel
 from anofel.learning.own_trainer import TrainerFailed
-from anofel.learning.parameters import Layout, Parameters
-from anofel.learning.rules import first_model
 from anofel.learning.trainer import LocalUpdate, Predictor, RecordTrainer, Trainer
-from anofel.phase2_training.local_training import rehearse
+from anofel.models.integer_model import IntegerModel
+from anofel.models.parameters import Layout, Parameters
+from anofel.models.rules import first_model
+from anofel.phase2_training.step4_local_training import rehearse
 from anofel.roles.owner import initial_model
 from anofel.studies.dataset import Dataset
-from anofel.task import Task
+from anofel.tasks.task import Task
 from tests.learning.own_trainers import Mute
 from tests.patients import make_dataset, make_task
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
+EXAMPLES = Path(__file__).parents[2] / "src" / "anofel" / "tasks" / "examples"
 MODULE = "tests.learning.own_trainers"
 OWN = f"{MODULE}:logistic"
 TASK = make_task(model={"kind": "custom", "parameters": 6})
@@ -150,7 +150,7 @@ def test_a_module_that_cannot_be_imported_is_one_sentence(
 
 def test_a_simulation_ends_with_one_sentence(tmp_path: Path) -> None:
     task = tmp_path / "task.toml"
-    custom = (EXAMPLES / "tasks" / "custom.toml").read_text()
+    custom = (EXAMPLES / "custom.toml").read_text()
     task.write_text(custom.replace("parameters = 8", "parameters = 5"))
     options = ["--made-up-rows", "200", "--insecure-plain", "--trainer", f"{MODULE}:raises_in_training"]
     done = subprocess.run(

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from anofel.errors import InvalidInput
-from anofel.learning.build import rule_of, trainer_of
-from anofel.learning.rules import OwnerRuleFailed, first_model, update_rule_of
-from anofel.task import Task, read_task
+from anofel.learning.build import trainer_of
+from anofel.models.rules import OwnerRuleFailed, first_model, rule_of, update_rule_of
+from anofel.tasks.task import Task, read_task
 from tests.patients import DOCUMENT
 
 

@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anofel.errors import InvalidInput
-from anofel.learning.build import rule_of
-from anofel.learning.integer_model import IntegerMean
-from anofel.learning.schedules import cosine_schedule, schedule_toml, step_schedule
+from anofel.models.integer_model import IntegerMean
+from anofel.models.rules import rule_of
+from anofel.models.schedules import cosine_schedule, schedule_toml, step_schedule
 from anofel.privacy.explain import explain
-from anofel.task import MAX_CHANGES, RateChange, Task, read_task
+from anofel.tasks.task import MAX_CHANGES, RateChange, Task, read_task
 from tests.learning.test_integer_model import model_of
 from tests.patients import make_task
 
@@ -49,9 +49,9 @@ def test_a_schedule_is_part_of_the_canonical_task() -> None:
     ("changes", "message"),
     [
         ([], "must be a list of tables"),
-        ([{"iteration": 1, "lr_num": 1}], "must lie between 2"),
-        ([{"iteration": 2, "lr_num": 0}], "must lie between 1"),
-        ([{"iteration": 2, "lr_num": 1, "lr_den": 0}], "must lie between 1"),
+        ([{"iteration": 1, "lr_num": 1}], "must be an integer between 2"),
+        ([{"iteration": 2, "lr_num": 0}], "must be an integer between 1"),
+        ([{"iteration": 2, "lr_num": 1, "lr_den": 0}], "must be an integer between 1"),
         ([{"iteration": 2, "lr_num": 1, "rate": 1}], "unknown key 'rate'"),
         ([CHANGES[1], CHANGES[0]], "in the order of its iterations"),
         ([CHANGES[0], CHANGES[0]], "each named once"),

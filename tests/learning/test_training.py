@@ -2,12 +2,14 @@ import numpy as np
 import pytest
 
 from anofel.errors import InvalidInput
-from anofel.learning.build import network_of, rule_of, trainer_of
+from anofel.learning.build import network_of, trainer_of
 from anofel.learning.dense import DenseNetwork
 from anofel.learning.federated import FedAvg, FedSGD
-from anofel.learning.metrics import accuracy, auc
-from anofel.learning.parameters import Layout
+from anofel.learning.metrics import accuracy, auc, record_metrics
+from anofel.learning.sampling import at_most
 from anofel.learning.trainer import LocalUpdate, RecordTrainer, Trainer
+from anofel.models.parameters import Layout
+from anofel.models.rules import rule_of
 from tests.patients import make_dataset, make_task
 
 NETWORKS = [
@@ -145,3 +147,35 @@ def test_layout_refuses_other_shapes():
 
 def test_update_is_not_shown():
     assert "1.5" not in repr(LocalUpdate({"w": np.array([1.5])}, 3))
+
+
+@pytest.mark.parametrize("network", NETWORKS)
+def test_a_record_that_is_not_finite_adds_nothing_and_changes_nothing_else(network):
+    parameters, inputs, labels = example(network)
+    layout = Layout.of(parameters)
+    others = np.arange(len(labels)) != 3
+    expected = network.clipped_gradient_sum(parameters, inputs[others], labels[others], 0.3)
+    for value in (np.inf, np.nan, 1e308):
+        inputs[3] = value
+        total = network.clipped_gradient_sum(parameters, inputs, labels, 0.3)
+        np.testing.assert_allclose(layout.flatten(total), layout.flatten(expected), atol=1e-12)
+
+
+def test_records_that_are_not_finite_measure_zero():
+    spec = make_task(metrics={"names": ["accuracy", "loss"], "share": "0.1"}).metrics
+    probabilities = np.array([[0.2, 0.8], [np.nan, np.nan], [0.9, 0.1]])
+    measured = record_metrics(probabilities, np.array([1, 0, 1]), spec)
+    assert measured[1].tolist() == [0, 0]
+    assert measured[:, 0].tolist() == [1, 0, 0]
+    assert np.isfinite(measured).all()
+
+
+def test_of_too_many_records_some_are_drawn():
+    dataset = make_dataset(40)
+    assert at_most(dataset, 40) is dataset
+    chosen = at_most(dataset, 10)
+    assert len(chosen) == 10
+    rows = {row.tobytes() for row in dataset.features}
+    assert all(row.tobytes() in rows for row in chosen.features)
+    draws = {at_most(dataset, 10).features.tobytes() for _ in range(20)}
+    assert len(draws) > 1, "which records take part is drawn anew"

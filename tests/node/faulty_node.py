@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from anofel.board.blobs.store import BlobStore
-from anofel.board.node.embedded import EmbeddedNode
-from anofel.board.store import BlockStore
+from anofel.node.embedded import EmbeddedNode
+from anofel.storage.blobs.store import BlobStore
+from anofel.storage.blocks import BlockStore
 
 POINTS = (
     "before-pin",

@@ -14,16 +14,18 @@ from pathlib import Path
 
 import httpx2
 
-from anofel.board.node.files import NodeConfig
-from anofel.board.node.init import Clock, Trust, make_node
-from anofel.certificates import Purpose, RoleKey, verify_chain
-from anofel.keys import KeyDirectory
 from anofel.messages import ChainAuthor, Class, Genesis, Limits, Posting, make_posting
-from anofel.phase1_setup.certifier_keys import offer_key
+from anofel.node.files import NodeConfig
+from anofel.node.init import BoardNumbers, BoardTrust, make_node
+from anofel.phase1_setup.step1a_certifier_key import offer_key
+from anofel.pki.certificates import Purpose, RoleKey, verify_chain
+from anofel.pki.testing_ca import TestAuthority
 from anofel.primitives import CertifierSecret
-from anofel.testing_ca import TestAuthority
+from anofel.proofs.keys import KeyDirectory
 
 OCTETS = {"Content-Type": "application/octet-stream"}
+SECONDS = 600
+"""The most that anything takes on a busy machine."""
 CLASS = Class(max_length=1000, max_posts=8, post_from=0, train=4, aggregate=3, count=3, sum=3, model=3)
 LIMITS = Limits(
     root_window=4,
@@ -74,9 +76,9 @@ def make_board(
     genesis = make_node(
         directory,
         name="test",
-        trust=Trust((authority.root,), storage, insecure=True),
+        trust=BoardTrust((authority.root,), storage, insecure=True),
         keys=keys,
-        clock=Clock(interval_ms, 2, bundle_wait, classes, limits),
+        clock=BoardNumbers(interval_ms, 2, bundle_wait, classes, limits),
         config=config or NodeConfig(),
         allow_insecure_keys=True,
     )
@@ -95,7 +97,7 @@ class NodeProcess:
         )
         self.url = self._ready()["url"]
 
-    def _ready(self, seconds: float = 60) -> dict[str, str]:
+    def _ready(self, seconds: float = SECONDS) -> dict[str, str]:
         assert self.process.stdout is not None
         text, end = b"", time.monotonic() + seconds
         while not text.rstrip().endswith(b"}"):
@@ -114,7 +116,7 @@ class NodeProcess:
         return self.wait()
 
     def wait(self) -> tuple[int, str]:
-        _, errors = self.process.communicate(timeout=60)
+        _, errors = self.process.communicate(timeout=SECONDS)
         return self.process.returncode, errors.decode()
 
 
@@ -128,7 +130,7 @@ def running(directory: Path, *extra: str) -> Iterator[NodeProcess]:
             node.stop(signal.SIGKILL)
 
 
-def wait_until(condition, seconds: float = 20) -> None:  # type: ignore[no-untyped-def]
+def wait_until(condition, seconds: float = SECONDS) -> None:  # type: ignore[no-untyped-def]
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "What was waited for did not happen."

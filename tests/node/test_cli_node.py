@@ -16,13 +16,13 @@ from pathlib import Path
 
 import pytest
 
-from anofel.board.node.embedded import EmbeddedNode
-from anofel.board.node.files import NodeConfig, read_node
-from anofel.board.store import StoreError, read_genesis
-from anofel.certificates import Purpose
 from anofel.cli import main
-from anofel.keys import KeyDirectory
-from anofel.testing_ca import TestAuthority, write_role
+from anofel.node.embedded import EmbeddedNode
+from anofel.node.files import NodeConfig, read_node
+from anofel.pki.certificates import Purpose
+from anofel.pki.testing_ca import TestAuthority, write_role
+from anofel.proofs.keys import KeyDirectory
+from anofel.storage.blocks import StoreError, read_genesis
 from tests.node.certificate import write_tls_files
 from tests.node.support import make_board, running
 
@@ -129,6 +129,7 @@ def test_init_refuses_what_cannot_be_used(tmp_path: Path, keys: KeyDirectory, di
     refused(anofel("init", tmp_path / "n", *common, *insecure, *late), "posting begins before")
     usage = anofel("init", tmp_path / "n", *common, *insecure, "--size-class", "many")
     assert (usage.returncode, "LENGTH:POSTS" in usage.stderr) == (2, True)
+    assert anofel("init", tmp_path / "n", *common, *insecure, "--max-postings", "65536").returncode == 2
     assert not (tmp_path / "n").exists()
 
 
@@ -187,10 +188,13 @@ def test_a_genesis_of_another_board_is_refused(tmp_path: Path, keys: KeyDirector
         (lambda d: (d / "node.key").chmod(0o644), "must belong to you alone"),
         (lambda d: (d / "node.key").write_bytes(b"short"), "is not the key of a node"),
         (lambda d: (d / "storage.key").unlink(), "storage.key cannot be read"),
-        (lambda d: (d / "node.toml").write_text("receipt_blocks = 0"), "receipt_blocks is at least 1"),
-        (lambda d: (d / "node.toml").write_text("colour = 1"), "colour"),
-        (lambda d: (d / "node.toml").write_text("= = ="), "node.toml cannot be used"),
-        (lambda d: (d / "board.sqlite").write_bytes(b"not a database" * 99), "cannot be used"),
+        (
+            lambda d: (d / "node.toml").write_text("receipt_blocks = 0"),
+            "receipt_blocks must be an integer of at least 1, but is 0",
+        ),
+        (lambda d: (d / "node.toml").write_text("receipt_block = 1"), "did you mean 'receipt_blocks'"),
+        (lambda d: (d / "node.toml").write_text("= = ="), "node.toml: it is not TOML"),
+        (lambda d: (d / "board.sqlite").write_bytes(b"not a database" * 99), "is not a board's file"),
         (lambda d: (d / "genesis.bin").write_bytes(b"\1"), "Genesis"),
     ],
 )

@@ -4,14 +4,14 @@ import json
 import time
 from pathlib import Path
 
-from anofel.board.light_client import LightClient
-from anofel.certificates import Purpose
-from anofel.keys import KeyDirectory
-from anofel.messages import CertifierKey
+from anofel.light_client.client import LightClient
+from anofel.messages import CertifierKeyOffer
+from anofel.network.transport import Transport
+from anofel.pki.certificates import Purpose
+from anofel.pki.testing_ca import write_role
 from anofel.primitives import CertifierSecret
-from anofel.testing_ca import write_role
-from anofel.transport import Transport
-from tests.node.support import make_board, running
+from anofel.proofs.keys import KeyDirectory
+from tests.node.support import SECONDS, make_board, running
 from tests.node.test_cli_node import anofel, refused
 
 
@@ -33,8 +33,8 @@ def test_an_operator_revokes_keys_and_begins_an_epoch_once(keys: KeyDirectory, t
         posted = [board.posting(board.certifier(f"Clinic {number}")) for number in range(2)]
         for posting in posted:
             view.post(posting)
-        view.wait_for(lambda state: len(state.certifiers) == 2, "the keys", seconds=20)
-        first, second = (p.body.key for p in posted if isinstance(p.body, CertifierKey))
+        view.wait_for(lambda state: len(state.certifiers) == 2, "the keys", seconds=SECONDS)
+        first, second = (p.body.key for p in posted if isinstance(p.body, CertifierKeyOffer))
 
         assert revoke(first.hex()).returncode == 2, "it has to be confirmed"
         assert revoke("nothing", "operator", "--confirm").returncode == 2

@@ -1,19 +1,20 @@
 """A whole iteration on an embedded node: blobs on disk, restarts between the phases, pruning at the end."""
 
+import time
 from pathlib import Path
 
 import pytest
 
-from anofel.board.attachments import DirectoryAttachments
 from anofel.board.chain import Chain
-from anofel.board.local import LocalBoard
-from anofel.board.node import embedded as node_module
-from anofel.board.node.embedded import Accepted, EmbeddedNode
-from anofel.board.node.files import NodeConfig, write_node
 from anofel.board.state import Phase, Progress, State
 from anofel.board.verification import Verifier
-from anofel.keys import KeyDirectory
 from anofel.messages import Blob, Block, Posting
+from anofel.node import wall_clock
+from anofel.node.embedded import AcceptedPosting, EmbeddedNode
+from anofel.node.files import NodeConfig, write_node
+from anofel.proofs.keys import KeyDirectory
+from anofel.simulation.local_board import LocalBoard
+from anofel.storage.attachments import DirectoryAttachments
 from tests.board.world import TIME, World, a_vector
 
 
@@ -40,7 +41,7 @@ class NodeBoard(LocalBoard):
         import hashlib
 
         sha256, expires = hashlib.sha256(data).digest(), self.state.height + 5
-        with self.node.begin_upload(sha256, len(data), expires) as upload:
+        with self.node.blobs.begin(sha256, len(data), expires=expires) as upload:
             upload.write(data)
             upload.finish()
         receipt = self.node.receipt(sha256, len(data), expires)
@@ -48,7 +49,7 @@ class NodeBoard(LocalBoard):
 
     def post(self, posting: Posting) -> Posting:
         (verdict,) = self.node.admit([posting.data])
-        if not isinstance(verdict, Accepted):
+        if not isinstance(verdict, AcceptedPosting):
             raise verdict
         return posting
 
@@ -63,11 +64,11 @@ class NodeBoard(LocalBoard):
 def test_an_iteration_survives_restarts_and_its_payloads_go_after_grace(
     tmp_path: Path, keys: KeyDirectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(node_module.time, "time", lambda: float(TIME))
+    real, start = time.time, time.time()
+    monkeypatch.setattr(wall_clock.time, "time", lambda: TIME + real() - start)
     world = World(keys)
-    verification = {name: keys.verification[name].read() for name in ("registration", "submission")}
     config = NodeConfig(snapshot_blocks=2)
-    write_node(tmp_path / "node", world.genesis, world.validator, world.storage, verification, config)
+    write_node(tmp_path / "node", world.genesis, world.validator, world.storage, keys, config)
     board = NodeBoard(tmp_path / "node")
     world.board = board
     world.set_up(num_clients=4)

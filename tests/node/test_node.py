@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 
 from anofel.board.attachments import AttachmentMissing
-from anofel.board.node import embedded as node_module
-from anofel.board.node.embedded import Accepted, EmbeddedNode, Unverifiable
-from anofel.board.node.files import NodeConfig
 from anofel.board.rule import Rejected
-from anofel.board.store import StoreError
-from anofel.keys import KeyDirectory
+from anofel.node import embedded as node_module
+from anofel.node import wall_clock
+from anofel.node.embedded import AcceptedPosting, EmbeddedNode, Unverifiable
+from anofel.node.files import NodeConfig
+from anofel.proofs.keys import KeyDirectory
+from anofel.storage.blocks import StoreError
 from tests.node.support import LIMITS, BoardOfTest, make_board
 
 
@@ -27,7 +28,7 @@ def test_a_posting_that_is_sent_again_gets_the_same_answer_in_the_block_and_afte
 ) -> None:
     node, data = EmbeddedNode(board.directory), board.posting().data
     first, twin = node.admit([data, data])
-    assert first == twin == Accepted(node_module.posting_id(data), 1, again=False)
+    assert first == twin == AcceptedPosting(node_module.posting_id(data), 1, again=False)
     assert node.admit([data]) == [replace(first, again=True)]
     node.seal()
     assert node.admit([data]) == [replace(first, again=True)]
@@ -53,10 +54,10 @@ def test_what_was_accepted_stays_accepted_when_its_certificate_expires_before_th
 ) -> None:
     node = EmbeddedNode(board.directory)
     data = board.posting(board.certifier(seconds=60)).data
-    assert isinstance(node.admit([data])[0], Accepted)
+    assert isinstance(node.admit([data])[0], AcceptedPosting)
     node.abandon()
     later = time.time() + 3600
-    monkeypatch.setattr(node_module.time, "time", lambda: later)
+    monkeypatch.setattr(wall_clock.time, "time", lambda: later)
     node = EmbeddedNode(board.directory)
     header = node.seal()
     assert node.store.block(1).postings == (data,)
@@ -69,7 +70,7 @@ def test_a_refused_posting_changes_nothing_and_names_the_rule(board: BoardOfTest
     node, role = EmbeddedNode(board.directory), board.certifier("Greedy")
     good, bad = board.posting(role).data, board.posting(role).data
     accepted, refused = node.admit([good, bad])
-    assert isinstance(accepted, Accepted)
+    assert isinstance(accepted, AcceptedPosting)
     assert isinstance(refused, Rejected)
     assert refused.code == "certifier-has-key"
     assert "Greedy" in refused.culprit
@@ -149,9 +150,9 @@ def test_a_posting_that_cannot_be_verified_harms_no_other(
 
     monkeypatch.setattr(node._verifier, "_check_possession", lose)
     verdicts = node.admit([early, poison, late])
-    assert [type(verdict) for verdict in verdicts] == [Accepted, Unverifiable, Accepted]
+    assert [type(verdict) for verdict in verdicts] == [AcceptedPosting, Unverifiable, AcceptedPosting]
     monkeypatch.undo()
-    assert isinstance(node.admit([poison])[0], Accepted)
+    assert isinstance(node.admit([poison])[0], AcceptedPosting)
     node.seal()
     assert node.store.block(1).postings == (early, late, poison)
     node.close()
@@ -178,7 +179,7 @@ def test_a_full_block_refuses_and_the_next_one_takes(tmp_path: Path, keys: KeyDi
     first, second = board.posting().data, board.posting().data
     assert node.admit([first, second])[1].code == "block-full"
     node.seal()
-    assert isinstance(node.admit([second])[0], Accepted)
+    assert isinstance(node.admit([second])[0], AcceptedPosting)
     node.close()
 
 
@@ -186,7 +187,7 @@ def test_a_node_counts_by_kind_and_by_code(board: BoardOfTest) -> None:
     node, role = EmbeddedNode(board.directory), board.certifier()
     node.admit([board.posting(role).data, board.posting(role).data, b"nonsense"])
     text = node.metrics.text([("anofel_height", "Height.", 7)])
-    assert 'anofel_postings_accepted_total{kind="CertifierKey"} 1' in text
+    assert 'anofel_postings_accepted_total{kind="CertifierKeyOffer"} 1' in text
     assert 'anofel_postings_rejected_total{code="certifier-has-key"} 1' in text
     assert 'anofel_postings_rejected_total{code="malformed-posting"} 1' in text
     assert "anofel_height 7" in text

@@ -13,10 +13,10 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from anofel.board.node import api_blobs, api_blocks, api_operator
-from anofel.board.node.api_openapi import document
-from anofel.keys import KeyDirectory
-from tests.node.support import NodeProcess, make_board, running
+from anofel.node import api_blobs, api_blocks, api_operator
+from anofel.node.api_openapi import document
+from anofel.proofs.keys import KeyDirectory
+from tests.node.support import SECONDS, NodeProcess, make_board, running
 
 ROUTES = [*api_blocks.ROUTES, *api_blobs.ROUTES, *api_operator.ROUTES]
 CHECKS = [
@@ -69,4 +69,4 @@ def test_the_document_is_valid_openapi() -> None:
     suppress_health_check=list(HealthCheck),
 )
 def test_the_node_answers_as_described(case: schemathesis.Case, node: NodeProcess) -> None:
-    case.call_and_validate(base_url=node.url, checks=CHECKS)
+    case.call_and_validate(base_url=node.url, checks=CHECKS, timeout=SECONDS)

@@ -6,29 +6,38 @@ from pathlib import Path
 
 import pytest
 
-from anofel.board.blobs.retention import Kept, kept_by, kept_by_exclusion, payloads_until
-from anofel.board.node.embedded import EmbeddedNode
-from anofel.board.state import Accepted, Agreement, Bundle, Iteration, PayloadName, Phase, Position, State
-from anofel.keys import KeyDirectory
+from anofel.board.state import (
+    AcceptedSubmission,
+    Agreement,
+    Bundle,
+    Iteration,
+    PayloadName,
+    Phase,
+    Position,
+    State,
+)
 from anofel.messages import (
     Aggregate,
     Blob,
-    CommitteeKey,
-    Contribution,
+    CommitteeKeyVote,
     CountShare,
     DkgRound,
     EndTask,
     Model,
     Submission,
+    SubmittedPart,
     SumShare,
 )
+from anofel.node.embedded import EmbeddedNode
+from anofel.proofs.keys import KeyDirectory
+from anofel.storage.blobs.retention import KeptBlob, kept_by, kept_by_exclusion, payloads_until
 from tests.node.support import CLASS, LIMITS, BoardOfTest, make_board
 
 BLOB = Blob(sha256=b"b" * 32, length=3, receipts=())
 NO = bytes(32)
 FOR_EVER = [
     DkgRound(run_id=NO, round=1, sender=1, run=None, body=BLOB),
-    CommitteeKey(run_id=NO, member=1, key_id=NO, shares_id=NO, transcript=NO, key=BLOB),
+    CommitteeKeyVote(run_id=NO, member=1, key_id=NO, shares_id=NO, transcript=NO, key=BLOB),
     Model(task=NO, iteration=1, model=BLOB),
     Aggregate(
         task=NO, iteration=1, member=1, close_hash=NO, excluded=(), set_digest=NO, num_posts=1, sum=BLOB
@@ -53,7 +62,7 @@ def state(board: BoardOfTest) -> State:
     for client in (b"1", b"2"):
         payloads = tuple(PayloadName(b"", client * 16 + place * 16, 3) for place in (b"x", b"y"))
         nullifier = client * 32
-        current.submissions[nullifier] = Accepted(nullifier, NO, NO, NO, b"", payloads)
+        current.submissions[nullifier] = AcceptedSubmission(nullifier, NO, NO, NO, b"", payloads)
     state.bundles[0] = Bundle(
         0,
         (b"t" * 32, b"u" * 32),
@@ -67,8 +76,8 @@ def state(board: BoardOfTest) -> State:
 
 
 def test_payloads_are_kept_until_the_last_deadline_and_grace(state: State) -> None:
-    entry = Contribution(envelope=b"", payload=BLOB)
-    other = Contribution(envelope=b"", payload=replace(BLOB, sha256=b"c" * 32))
+    entry = SubmittedPart(envelope=b"", payload=BLOB)
+    other = SubmittedPart(envelope=b"", payload=replace(BLOB, sha256=b"c" * 32))
     body = Submission(
         bundle=0,
         iteration=1,
@@ -82,14 +91,14 @@ def test_payloads_are_kept_until_the_last_deadline_and_grace(state: State) -> No
     last = 14 + CLASS.aggregate + CLASS.count + CLASS.sum
     assert payloads_until(state, 0) == last + LIMITS.grace
     assert kept_by(state, body) == [
-        Kept(b"b" * 32, last + LIMITS.grace),
-        Kept(b"c" * 32, last + LIMITS.grace),
+        KeptBlob(b"b" * 32, last + LIMITS.grace),
+        KeptBlob(b"c" * 32, last + LIMITS.grace),
     ]
 
 
 @pytest.mark.parametrize("body", FOR_EVER, ids=lambda body: type(body).__name__)
 def test_everything_else_is_kept_for_ever(state: State, body: Model) -> None:
-    assert kept_by(state, body) == [Kept(b"b" * 32, None)]
+    assert kept_by(state, body) == [KeptBlob(b"b" * 32, None)]
 
 
 def test_postings_without_blobs_keep_none(state: State) -> None:
@@ -104,7 +113,15 @@ def test_excluded_payloads_are_kept_for_ever_once_a_committee_agreed(state: Stat
     current.positions[1].aggregates[1] = Agreement(((b"2" * 32, 1),), NO, 1, NO)
     assert kept_by_exclusion(state) == []  # one member's word is not an agreement
     current.positions[1].agreed = current.positions[1].aggregates[1]
-    assert kept_by_exclusion(state) == [Kept(b"2" * 16 + b"y" * 16, None)]
+    kept = [KeptBlob(b"2" * 16 + b"y" * 16, None)]
+    assert kept_by_exclusion(state) == kept
+    state.bundles[0].phase, state.bundles[0].ended_at = Phase.ENDED, state.height
+    state.remembered.append(0)
+    assert kept_by_exclusion(state) == kept  # the agreement that ended the bundle
+    state.height += 1
+    assert kept_by_exclusion(state) == kept  # a node that starts again there
+    state.height += 1
+    assert kept_by_exclusion(state) == []
 
 
 def test_the_node_prunes_by_height_and_keeps_what_is_pinned(tmp_path: Path, keys: KeyDirectory) -> None:
@@ -115,7 +132,7 @@ def test_the_node_prunes_by_height_and_keeps_what_is_pinned(tmp_path: Path, keys
         with node.blobs.begin(names[-1], len(data), expires=expires) as upload:
             upload.write(data)
             upload.finish()
-    node._keep([Kept(names[2], None)])
+    node._keep([KeptBlob(names[2], None)])
     present = []
     for _ in range(6):
         present.append([node.blobs.contains(name) for name in names])

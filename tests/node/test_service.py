@@ -1,7 +1,9 @@
 """The node around its clock: batches, progress, overload, and what happens when it cannot go on."""
 
 import asyncio
+import errno
 import hashlib
+import sqlite3
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,19 +12,24 @@ import pytest
 from starlette.requests import Request
 from starlette.testclient import TestClient
 
-from anofel.board.node import api_requests
-from anofel.board.node import service as node_service
-from anofel.board.node.api import make_app
-from anofel.board.node.api_problems import BadRequest
-from anofel.board.node.embedded import EmbeddedNode
-from anofel.board.node.files import NodeConfig
-from anofel.board.node.service import Busy, NodeFailed, NodeService
 from anofel.board.rule import Rejected
-from anofel.board.store import StoreError
-from anofel.keys import KeyDirectory
-from tests.node.support import OCTETS, BoardOfTest, make_board
+from anofel.board.state import Committee, CommitteeShares
+from anofel.errors import AnofelError
+from anofel.node import api_requests
+from anofel.node import service as node_service
+from anofel.node.api import make_app
+from anofel.node.api_problems import BadRequest
+from anofel.node.embedded import EmbeddedNode
+from anofel.node.files import NodeConfig
+from anofel.node.service import Busy, NodeFailed, NodeService
+from anofel.node.transient import is_transient
+from anofel.proofs.keys import KeyDirectory
+from anofel.serving import connections
+from anofel.storage.blocks import StoreError
+from tests.node.support import OCTETS, SECONDS, BoardOfTest, make_board
 
 HUGE = 1 << 60
+NO = bytes(32)
 
 
 @pytest.fixture
@@ -136,7 +143,7 @@ def test_a_stop_answers_everybody_who_waits(service: NodeService, board: BoardOf
 
     def slowly(offered):  # type: ignore[no-untyped-def]
         entered.set()
-        go_on.wait(10)
+        go_on.wait(SECONDS)
         return admit(offered)
 
     service.node.admit = slowly  # type: ignore[method-assign]
@@ -144,7 +151,7 @@ def test_a_stop_answers_everybody_who_waits(service: NodeService, board: BoardOf
     async def play() -> list[object]:
         service.start()
         first = asyncio.create_task(service.post(board.posting().data))
-        await asyncio.to_thread(entered.wait, 10)
+        await asyncio.to_thread(entered.wait, SECONDS)
         second = asyncio.create_task(service.post(board.posting().data))
         await asyncio.sleep(0)
         stopping = asyncio.create_task(service.stop())
@@ -158,10 +165,10 @@ def test_a_stop_answers_everybody_who_waits(service: NodeService, board: BoardOf
 
 
 def test_a_silent_sender_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(api_requests, "SILENCE_SECONDS", 0.05)
+    monkeypatch.setattr(connections, "SILENCE_SECONDS", 0.05)
 
     async def silence() -> dict[str, object]:
-        await asyncio.sleep(10)
+        await asyncio.sleep(SECONDS)
         return {}
 
     async def read() -> None:
@@ -172,3 +179,149 @@ def test_a_silent_sender_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> N
     with pytest.raises(BadRequest) as caught:
         asyncio.run(read())
     assert (caught.value.status, caught.value.code) == (408, "too-slow")
+
+
+def test_what_the_machine_refuses_for_a_moment_is_tried_again(
+    service: NodeService,
+    board: BoardOfTest,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """No descriptor is left while a block is sealed and while a posting is kept, each time half-way."""
+    monkeypatch.setattr(node_service, "RETRY_SECONDS", 0.01)
+    node, failures = service.node, {"seal": 5, "append": 5, "commit": 5}
+    seal, append, commit = type(node.chain).seal, node.store.append, node._commit
+
+    def sometimes(name: str, call, *arguments):  # type: ignore[no-untyped-def]
+        if failures[name]:
+            failures[name] -= 1
+            if name == "seal":
+                call(*arguments)  # the state has gone on, the disk has not
+            raise OSError(errno.EMFILE, "Too many open files")
+        return call(*arguments)
+
+    monkeypatch.setattr(type(node.chain), "seal", lambda chain: sometimes("seal", seal, chain))
+    monkeypatch.setattr(node.store, "append", lambda *a: sometimes("append", append, *a))
+    monkeypatch.setattr(node, "_commit", lambda accepted: sometimes("commit", commit, accepted))
+    data = board.posting().data
+
+    async def play() -> int:
+        service.start()
+        accepted = await asyncio.wait_for(service.post(data), 60)
+        assert await service.wait_for_block(accepted.height + 2, 60)
+        await service.stop()
+        return accepted.height
+
+    height = asyncio.run(play())
+    assert service.failed is None
+    assert set(failures.values()) == {0}
+    assert caplog.text.count("tries again") == 1
+    again = EmbeddedNode(board.directory)
+    assert again.store.block(height).postings == (data,)  # type: ignore[union-attr]
+    assert [block.header.height for block in again.store.blocks(1)] == list(range(1, again.store.height + 1))
+    again.close()
+
+
+def test_an_error_is_transient_by_what_it_was_made_of() -> None:
+    def wrapped(cause: Exception) -> Exception:
+        try:
+            raise StoreError("somewhere cannot be used") from cause
+        except StoreError as error:
+            return error
+
+    busy = sqlite3.OperationalError("unable to open database file")
+    busy.sqlite_errorcode = sqlite3.SQLITE_CANTOPEN
+    full = sqlite3.OperationalError("database or disk is full")
+    full.sqlite_errorcode = sqlite3.SQLITE_FULL
+    for cause in (OSError(errno.EMFILE, ""), OSError(errno.ENFILE, ""), MemoryError(), busy):
+        assert is_transient(cause)
+        assert is_transient(wrapped(cause))
+    for cause in (OSError(errno.ENOSPC, ""), OSError(errno.EIO, ""), full, ValueError()):
+        assert not is_transient(cause)
+        assert not is_transient(wrapped(cause))
+
+
+@pytest.mark.parametrize("error", [NodeFailed("The disk of /srv/x is full."), StoreError("/srv/x is gone.")])
+def test_strangers_are_not_told_where_the_node_lives(
+    service: NodeService, client: TestClient, error: AnofelError, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service.failed = error
+    answer = client.post("/v1/postings", content=b"abc", headers=OCTETS)
+    assert (answer.status_code, answer.json()["code"]) == (503, error.code)
+    assert "/srv" not in answer.text
+
+
+def test_health_tells_when_a_committee_key_cannot_be_read(
+    tmp_path: Path, keys: KeyDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(node_service, "BLOB_CHECK_SECONDS", 0.02)
+    node = EmbeddedNode(make_board(tmp_path / "node", keys).directory)
+    name = hashlib.sha256(b"a key").digest()
+    with node.blobs.begin(name, 5, expires=1 << 40) as upload:
+        upload.write(b"a key")
+        upload.finish()
+    path = node.blobs.path(name)
+    shares = CommitteeShares(NO, name, (), 2, 0)
+    node.state.committees[NO] = Committee(NO, 0, shares)
+    service = NodeService(node)
+
+    async def until(broken: bool) -> None:
+        async with asyncio.timeout(SECONDS):
+            while bool(service.unreadable_keys) != broken:
+                await asyncio.sleep(0.01)
+
+    async def play() -> list[tuple[int, str]]:
+        check, answers = asyncio.create_task(service._check_blobs()), []
+        client = TestClient(make_app(service))
+        for content, broken in ((b"a key", False), (b"a kei", True), (b"a key", False), (None, True)):
+            path.unlink() if content is None else path.write_bytes(content)
+            await until(broken)
+            answer = await asyncio.to_thread(client.get, "/v1/health")
+            answers.append((answer.status_code, answer.json().get("code", "")))
+        check.cancel()
+        await asyncio.gather(check, return_exceptions=True)
+        return answers
+
+    fine, broken = (200, ""), (503, "committee-key-unreadable")
+    assert asyncio.run(play()) == [fine, broken, fine, broken]
+    service.reader.close()
+    node.abandon()
+
+
+def test_health_tells_when_anything_that_is_kept_for_ever_cannot_be_read(
+    tmp_path: Path, keys: KeyDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A part of it is read each time, and the parts come to all of it."""
+    monkeypatch.setattr(node_service, "BLOB_CHECK_SECONDS", 0.01)
+    monkeypatch.setattr(node_service, "BLOB_CHECK_BYTES", 10)
+    node = EmbeddedNode(make_board(tmp_path / "node", keys).directory)
+    names = []
+    for number in range(9):
+        data = b"blob %d" % number
+        names.append(hashlib.sha256(data).digest())
+        with node.blobs.begin(names[-1], len(data), expires=1 << 40) as upload:
+            upload.write(data)
+            upload.finish()
+    node.blobs.pin_all((name, None) for name in names[1:])
+    first = node.blobs.kept_for_ever(b"", 10)
+    assert first == sorted(names[1:])[:2], "a part, and nothing that may expire"
+    for name in (names[0], max(names[1:])):
+        node.blobs.path(name).write_bytes(b"rotten")
+    service = NodeService(node)
+
+    async def play() -> tuple[int, str, str]:
+        check = asyncio.create_task(service._check_blobs())
+        async with asyncio.timeout(SECONDS):
+            while not service.unreadable:
+                await asyncio.sleep(0.01)
+        answer = await asyncio.to_thread(TestClient(make_app(service)).get, "/v1/health")
+        check.cancel()
+        await asyncio.gather(check, return_exceptions=True)
+        return answer.status_code, answer.json()["code"], answer.json()["detail"]
+
+    status, code, detail = asyncio.run(play())
+    assert (status, code) == (503, "kept-blob-unreadable")
+    assert max(names[1:]).hex() in detail
+    assert names[0].hex() not in detail
+    service.reader.close()
+    node.abandon()

@@ -15,10 +15,10 @@ from anofel.committee.context import (
     TaskLimits,
 )
 from anofel.committee.interface import GeneratedKey, Int64Vector, KeyGenerationRun, RoundMessage
-from anofel.committee.paillier.addition import CiphertextSum
 from anofel.committee.paillier.dealer import insecure_deal
 from anofel.committee.paillier.key import PaillierKey, SecretPaillierShare
 from anofel.committee.paillier.scheme import InsecureToyPaillierScheme
+from anofel.committee.paillier.total import CiphertextSum
 from anofel.committee.permit import SumPermit, counted
 from anofel.committee.ristretto.key_generation import NUM_ROUNDS as COUNT_ROUNDS
 from anofel.committee.ristretto.key_generation import RistrettoKeyGeneration, RistrettoKeys
@@ -164,7 +164,7 @@ def record(n: int, t: int) -> Recording:
     """Record a run that finds its modulus in the first batch, from fixed seeds."""
     generation, run = SCHEME.key_generation(), new_run(n, t)
     run = replace(run, run_id=RUN_IDS[n])
-    with patch("anofel.committee.paillier.keygen.generation.secrets.token_bytes", _seeds(n)):
+    with patch("anofel.committee.paillier.key_generation.secrets.token_bytes", _seeds(n)):
         states = {member: generation.begin(run, member).state for member in run.shape.members}
     recorded = Recording(run, generation, [], [], {})
     while True:

@@ -18,8 +18,8 @@ from anofel.committee.errors import (
     TooFewShares,
     Undecodable,
 )
-from anofel.committee.paillier import decryption
-from anofel.committee.paillier.decryption import DecryptionShare, partial_decrypt, verify_share
+from anofel.committee.paillier import total as sums
+from anofel.committee.paillier.total import DecryptionShare, partial_decrypt, verify_share
 from anofel.committee.permit import counted
 from anofel.committee.verified import VerifiedShare
 
@@ -182,7 +182,7 @@ def test_both_equations_of_the_share_proof_are_checked(committee: Committee, tot
     key, share = committee.key, committee.shares[1]
     binding = committee.permit(total).agreed.digest
     cheat = partial_decrypt(key, replace(share, value=share.value + 1), total.residues, binding)
-    statement = decryption._statement(key, 1, total.residues, cheat.values, binding)
+    statement = sums._statement(key, 1, total.residues, cheat.values, binding)
     r = 1 << 900
     u, w = (pow(int(base), r, int(key.square)) for base in (statement.g, statement.h))
     e = statement.challenge(u, w)
@@ -202,8 +202,8 @@ def test_a_flipped_sign_is_harmless(committee: Committee, total, made) -> None:
     key, binding = committee.key, committee.permit(total).agreed.digest
     honest = [parsed(committee, total, made[m]).values for m in (1, 2)]
     flipped = [int(key.square) - int(v) for v in honest[0]]
-    expected = list(decryption.open_ciphertexts(key, {1: honest[0], 2: honest[1]}))
-    assert list(decryption.open_ciphertexts(key, {1: flipped, 2: honest[1]})) == expected
+    expected = list(sums.open_ciphertexts(key, {1: honest[0], 2: honest[1]}))
+    assert list(sums.open_ciphertexts(key, {1: flipped, 2: honest[1]})) == expected
     assert binding
 
 
@@ -295,7 +295,7 @@ def test_garbage_in_the_sum_is_undecodable_not_garbage_out(committee: Committee)
 def test_the_share_can_be_extracted_from_two_answers(committee: Committee, total) -> None:
     """Special soundness over the integers: two accepting answers to one first message give s."""
     key, share, square = committee.key, committee.shares[1], int(committee.key.square)
-    statement = decryption._statement(key, 1, total.residues, total.residues, b"")
+    statement = sums._statement(key, 1, total.residues, total.residues, b"")
     g, a, r = int(statement.g), int(statement.a), 1 << 1500
     answers = {e: r + e * share.value for e in (17, 40)}
     for e, z in answers.items():

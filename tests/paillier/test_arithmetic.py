@@ -6,12 +6,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from paillier_support import shape_of
 
-from anofel.committee.paillier import arithmetic
-from anofel.committee.paillier.parameters import dealt_bits, delta
-from anofel.committee.paillier.randomness import SeededRandomness, SystemRandomness
-from anofel.committee.paillier.sharing import IntegerPolynomial, ModularOpening, deal_modular, lagrange
-from anofel.committee.paillier.transcript import Transcript
-from anofel.committee.paillier.wire import Malformed, Reader, decode, encode
+from anofel.committee.paillier.arithmetic import modular
+from anofel.committee.paillier.arithmetic.integers import Malformed, Reader, decode, encode
+from anofel.committee.paillier.arithmetic.parameters import dealt_bits, delta
+from anofel.committee.paillier.arithmetic.randomness import SeededRandomness, SystemRandomness
+from anofel.committee.paillier.arithmetic.sharing import (
+    IntegerPolynomial,
+    ModularOpening,
+    deal_modular,
+    lagrange,
+)
+from anofel.committee.paillier.arithmetic.transcript import Transcript
 
 MODULUS = (2**127 - 1) * (2**89 - 1)
 shapes = st.integers(3, 8).flatmap(lambda n: st.tuples(st.just(n), st.integers((n + 2) // 2, n)))
@@ -20,24 +25,24 @@ shapes = st.integers(3, 8).flatmap(lambda n: st.tuples(st.just(n), st.integers((
 @given(st.lists(st.tuples(st.integers(1, MODULUS - 1), st.integers(0, 2**128)), max_size=40))
 def test_multi_power_is_the_product_of_powers(pairs: list[tuple[int, int]]) -> None:
     expected = math.prod(pow(b, e, MODULUS) for b, e in pairs) % MODULUS
-    got = arithmetic.multi_power([b for b, _ in pairs], [e for _, e in pairs], MODULUS)
+    got = modular.multi_power([b for b, _ in pairs], [e for _, e in pairs], MODULUS)
     assert got == expected
 
 
 @given(st.integers(1, MODULUS - 1), st.integers(0, 2**200 - 1))
 @settings(max_examples=20)
 def test_fixed_base_is_a_power(base: int, exponent: int) -> None:
-    assert arithmetic.FixedBase(base, MODULUS, 200).power(exponent) == pow(base, exponent, MODULUS)
+    assert modular.FixedBase(base, MODULUS, 200).power(exponent) == pow(base, exponent, MODULUS)
 
 
 @given(st.integers(2, MODULUS - 1), st.integers(1, 2**300))
 def test_the_secure_power_is_a_power(base: int, exponent: int) -> None:
-    assert arithmetic.power_secret(base, exponent, MODULUS) == pow(base, exponent, MODULUS)
+    assert modular.power_secret(base, exponent, MODULUS) == pow(base, exponent, MODULUS)
 
 
 def test_powers_of_nothing() -> None:
-    assert arithmetic.powers([], 5, MODULUS) == []
-    assert arithmetic.multi_power([], [], MODULUS) == 1
+    assert modular.powers([], 5, MODULUS) == []
+    assert modular.multi_power([], [], MODULUS) == 1
 
 
 @given(shapes, st.integers(0, 20), st.data())

@@ -10,13 +10,13 @@ import pytest
 from paillier_support import SCHEME, Committee, deal_committee, shape_of
 
 from anofel.committee.errors import InvalidCommittee, KeyRefused, ShareRefused
+from anofel.committee.paillier.arithmetic.parameters import check_modulus_bits
+from anofel.committee.paillier.arithmetic.randomness import SystemRandomness
+from anofel.committee.paillier.arithmetic.sharing import IntegerPolynomial
 from anofel.committee.paillier.key import MAGIC, Origin, PaillierKey, check_modulus_value, verification_key
-from anofel.committee.paillier.parameters import check_modulus_bits
-from anofel.committee.paillier.randomness import SystemRandomness
 from anofel.committee.paillier.scheme import InsecureToyPaillierScheme, PaillierScheme
-from anofel.committee.paillier.sharing import IntegerPolynomial
 
-AT_MODULUS = len(MAGIC) + 4 + 1 + 1 + 1 + 4 + 4 + 32
+AT_MODULUS = len(MAGIC) + 4 + 1 + 1 + 1 + 4 + 4 + 32 + 32
 
 
 def refused(key: PaillierKey | bytes, words: str) -> None:

@@ -16,16 +16,17 @@ from paillier_support import (
     shape_of,
 )
 
+from anofel.committee.count_key import from_keys
 from anofel.committee.errors import InvalidCommittee, KeyGenerationFailed
-from anofel.committee.interface import GeneratedKey, RoundMessage
+from anofel.committee.interface import GeneratedKey, PostedRounds, RoundMessage
+from anofel.committee.paillier.arithmetic.parameters import STATISTICAL_BITS
+from anofel.committee.paillier.arithmetic.sharing import lagrange
 from anofel.committee.paillier.key import Origin
-from anofel.committee.paillier.keygen import engine
-from anofel.committee.paillier.keygen.messages import Body, Kind
-from anofel.committee.paillier.keygen.modulus import own_parts
-from anofel.committee.paillier.keygen.sizes import TINY_MODULUS, Sizes
-from anofel.committee.paillier.parameters import STATISTICAL_BITS
-from anofel.committee.paillier.sharing import lagrange
-from anofel.committee.wire import Reader, Writer
+from anofel.committee.paillier.key_rounds import engine
+from anofel.committee.paillier.key_rounds.messages import Body, Kind
+from anofel.committee.paillier.key_rounds.modulus import own_parts
+from anofel.committee.paillier.key_rounds.sizes import TINY_MODULUS, Sizes
+from anofel.framing import Reader, Writer
 
 
 def split(message: RoundMessage) -> tuple[bytes, Body]:
@@ -242,7 +243,7 @@ def test_a_malformed_body_names_its_sender(recording: Recording, number: int) ->
 
 @pytest.mark.parametrize(
     ("phase", "opening"),
-    [("sieve-deal", False), ("modulus-deal", False), ("key-deal", False), ("key-reshare", False)],
+    [("sieve-deal", False), ("modulus-deal", False), ("key-deal", False), ("key-reduce", False)],
 )
 def test_a_public_part_where_none_belongs_names_its_sender(
     recording: Recording, phase: str, opening: bool
@@ -259,7 +260,7 @@ def test_sealed_parts_where_none_belong_name_their_sender(recording: Recording, 
     )
 
 
-@pytest.mark.parametrize("phase", ["sieve-deal", "modulus-deal", "final-tests", "key-deal", "key-reshare"])
+@pytest.mark.parametrize("phase", ["sieve-deal", "modulus-deal", "final-tests", "key-deal", "key-reduce"])
 def test_a_bad_sealed_part_is_shown_and_its_sender_named(recording: Recording, phase: str) -> None:
     def spoil(body: Body) -> Body:
         return replace(body, sealed=(flip(body.sealed[0]), *body.sealed[1:]))
@@ -267,7 +268,7 @@ def test_a_bad_sealed_part_is_shown_and_its_sender_named(recording: Recording, p
     expect(recording, recording.round_of(phase), changing(2, spoil), (2,), "sealed part")
 
 
-@pytest.mark.parametrize("phase", ["sieve-open", "modulus-open", "key-reshare"])
+@pytest.mark.parametrize("phase", ["sieve-open", "modulus-open", "key-reduce"])
 def test_a_false_complaint_names_the_plaintiff(recording: Recording, phase: str) -> None:
     number = recording.round_of(phase)
     key = engine.sealing_key(recording.states[number][3].seed).to_bytes()
@@ -388,7 +389,7 @@ def spoil_private(public: bytes, private: list[bytes]) -> tuple[bytes, list[byte
         ("modulus-open", spoil_public),
         ("gcd", spoil_public),
         ("key-deal", spoil_private),
-        ("key-reshare", spoil_private),
+        ("key-reduce", spoil_private),
         ("key-open", spoil_public),
     ],
 )
@@ -415,7 +416,7 @@ def test_members_name_the_same_culprit_as_an_observer(even_recording: Recording)
 
 def test_a_share_beyond_its_bound_is_shown_and_its_sender_named(recording: Recording) -> None:
     """The part opens well, but a value in it is longer than an honest one can be."""
-    number = recording.round_of("key-reshare")
+    number = recording.round_of("key-reduce")
     sender, receiver = recording.states[number][2], recording.states[number][1]
     part = bytearray(len(bytes.fromhex(receiver.stash["self"])))
     part[-1] = 0xFF
@@ -451,3 +452,81 @@ def test_private_parts_are_not_readable_on_the_board(recording: Recording) -> No
     state = recording.states[number][1]
     own = bytes.fromhex(state.stash["self"])
     assert all(own not in message.body for message in recording.rounds[number])
+
+
+# What the board checks
+
+
+def posted(rounds: list[list[RoundMessage]]) -> PostedRounds:
+    """Rounds of which all but three may not be read."""
+
+    def read(number: int) -> list[RoundMessage]:
+        assert number in (0, len(rounds) - 2, len(rounds) - 1)
+        return rounds[number]
+
+    return PostedRounds(len(rounds), read)
+
+
+def test_the_board_checks_a_key_by_three_rounds(recording: Recording) -> None:
+    end, generation = recording.results[1], recording.generation
+    generation.check_key(recording.run, posted(recording.rounds), end.key, end.transcript)
+    assert end.key.run == recording.run.run_id
+    with pytest.raises(KeyGenerationFailed, match="not finished"):
+        generation.check_key(recording.run, posted(recording.rounds[:-1]), end.key, end.transcript)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda key: replace(key, run=bytes(32)), "another run"),
+        (lambda key: replace(key, share_epoch=1), "another run"),
+        (lambda key: replace(key, generation=bytes(32)), "share"),
+        (lambda key: replace(key, theta=key.theta + 1), "share"),
+        (lambda key: replace(key, verification_keys=key.verification_keys[::-1]), "share"),
+        (
+            lambda key: replace(
+                key, count_key=replace(key.count_key, public=key.count_key.verification_shares[0])
+            ),
+            "another count key",
+        ),
+    ],
+)
+def test_a_key_that_the_run_did_not_make_is_refused(recording: Recording, change, words: str) -> None:
+    end = recording.results[1]
+    with pytest.raises(KeyGenerationFailed, match=words):
+        recording.generation.check_key(
+            recording.run, posted(recording.rounds), change(end.key), end.transcript
+        )
+
+
+@pytest.mark.parametrize("phase", ["self-test", "confirm"])
+def test_the_last_two_rounds_must_be_those_of_the_key(recording: Recording, phase: str) -> None:
+    number, end = recording.round_of(phase), recording.results[1]
+    for change in (
+        lambda body: replace(body, public=flip(body.public)),
+        lambda body: replace(body, kind=Kind.OPENING),
+    ):
+        rounds = list(recording.rounds)
+        rounds[number] = changing(2, change)(list(rounds[number]))
+        with pytest.raises(KeyGenerationFailed) as caught:
+            recording.generation.check_key(recording.run, posted(rounds), end.key, end.transcript)
+        assert caught.value.culprits == (2,)
+
+
+def test_messages_of_another_run_make_no_key(recording: Recording) -> None:
+    """Somebody replays everything public, first as it is, then with first messages of its own."""
+    generation, end = recording.generation, recording.results[1]
+    run = replace(recording.run, run_id=bytes(32))
+    rounds = [[replace(message, run_id=bytes(32)) for message in sent] for sent in recording.rounds]
+    stolen = replace(end.key, run=bytes(32))
+    assert stolen.key_id != end.key.key_id
+    with pytest.raises(KeyGenerationFailed, match="made for this run") as caught:
+        generation.check_key(run, posted(rounds), stolen, end.transcript)
+    assert caught.value.culprits == (1,)
+    fresh = [generation.begin(run, member).message for member in run.shape.members]
+    rounds[0] = [with_body(new, split(old)[1]) for new, old in zip(fresh, rounds[0], strict=True)]
+    keys = generation._count.first_keys(run, [replace(m, body=split(m)[0]) for m in fresh])
+    own = replace(stolen, count_key=from_keys(run.shape, keys, 0))
+    with pytest.raises(KeyGenerationFailed, match="share") as caught:
+        generation.check_key(run, posted(rounds), own, end.transcript)
+    assert caught.value.culprits == (1,)

@@ -13,11 +13,12 @@ from paillier_support import ITERATION, SCHEME, Committee, deal_committee, post
 from anofel.committee.context import PostContext
 from anofel.committee.errors import EnvelopeRefused, PayloadRefused, PreparationUsed, VectorRefused
 from anofel.committee.interface import Contribution, Envelope
-from anofel.committee.paillier import encryption, knowledge
-from anofel.committee.paillier.decryption import open_ciphertexts, partial_decrypt
+from anofel.committee.paillier import contribution
+from anofel.committee.paillier.arithmetic import knowledge
+from anofel.committee.paillier.arithmetic.knowledge import KnowledgeProof
+from anofel.committee.paillier.arithmetic.transcript import Transcript, append_post
 from anofel.committee.paillier.key import PaillierKey
-from anofel.committee.paillier.knowledge import KnowledgeProof
-from anofel.committee.paillier.transcript import Transcript, append_post
+from anofel.committee.paillier.total import open_ciphertexts, partial_decrypt
 
 SIZE = 128  # bytes of a ciphertext at toy size
 
@@ -25,7 +26,7 @@ SIZE = 128  # bytes of a ciphertext at toy size
 def repack(context: PostContext, key, payload: bytes) -> Contribution:
     """Make an envelope that fits the payload, as a cheating client would."""
     digest = hashlib.sha256(payload).digest()
-    proof = encryption._binding(key, context, len(payload), digest)
+    proof = contribution._binding(key, context, len(payload), digest)
     return Contribution(Envelope(proof=proof, payload_length=len(payload), payload_sha256=digest), payload)
 
 
@@ -321,7 +322,7 @@ def test_knowledge_can_be_extracted_from_two_answers_to_one_first_message(commit
         int((1 + m * n) * int(mask) % n2).to_bytes(SIZE, "little")
         for m, mask in zip(plaintexts, masks, strict=True)
     )
-    transcript = Transcript("plaintext-knowledge").append("key", key.key_id)
+    transcript = Transcript("anofel/1/paillier/plaintext-knowledge").append("key", key.key_id)
     append_post(transcript, context)
     folding = transcript.append("ciphertexts", cipher).challenges("fold", len(plaintexts))
     first = prepared.first

@@ -10,13 +10,13 @@ from paillier_support import ITERATION, TOY_BITS, deal_committee, post, shape_of
 
 from anofel.committee.context import TaskLimits
 from anofel.committee.count_key import CountKey, SecretCountShare
+from anofel.committee.paillier.arithmetic.packing import Packing
+from anofel.committee.paillier.arithmetic.parameters import RANDOMISER_BITS
+from anofel.committee.paillier.arithmetic.randomness import SeededRandomness
+from anofel.committee.paillier.contribution import encrypt, prepare
 from anofel.committee.paillier.dealer import insecure_deal
-from anofel.committee.paillier.decryption import open_ciphertexts, partial_decrypt
-from anofel.committee.paillier.encryption import encrypt, prepare
 from anofel.committee.paillier.key import Origin
-from anofel.committee.paillier.packing import Packing
-from anofel.committee.paillier.parameters import RANDOMISER_BITS
-from anofel.committee.paillier.randomness import SeededRandomness
+from anofel.committee.paillier.total import open_ciphertexts, partial_decrypt
 
 LIMITS = TaskLimits(length=40, bound=1000, max_posts=64, min_clients=2)
 
@@ -34,7 +34,7 @@ def length_prefixed(label: str, data: bytes) -> bytes:
 
 def textbook_h(modulus: int) -> int:
     """h = H(N)² by hand."""
-    absorbed = length_prefixed("protocol", b"anofel/v1/paillier/randomiser-base")
+    absorbed = length_prefixed("protocol", b"anofel/1/paillier/randomiser-base")
     absorbed += length_prefixed("modulus", modulus.to_bytes((modulus.bit_length() + 7) // 8, "little"))
     absorbed += length_prefixed("challenge", b"h")
     length = (modulus.bit_length() + 7) // 8 + 16
@@ -105,9 +105,9 @@ def test_wire_bytes_do_not_move() -> None:
     values = np.arange(40, dtype=np.int64)
     made = encrypt(prepare(key, post(1), LIMITS, SeededRandomness(b"r" * 32, "client")), values)
     assert ITERATION.iteration == 7
-    assert hashlib.sha256(key.to_bytes()).hexdigest()[:16] == "54907d95e4f4f35a"
-    assert made.envelope.payload_sha256.hex()[:16] == "f31a75f5ec61cf02"
-    assert made.envelope.proof.hex()[:16] == "e707c6a6213f053e"
+    assert hashlib.sha256(key.to_bytes()).hexdigest()[:16] == "c76ebbb221aa0bd2"
+    assert made.envelope.payload_sha256.hex()[:16] == "40c9834ec4a06cf5"
+    assert made.envelope.proof.hex()[:16] == "7aaf56ce2a38a27a"
     assert made.envelope.payload_length == 2 * 128 + 16 + 64 + 64
 
 

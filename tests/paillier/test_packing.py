@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 
 from anofel.committee.context import TaskLimits
 from anofel.committee.errors import DoesNotFit, Undecodable, VectorRefused
-from anofel.committee.paillier.packing import Packing
-from anofel.committee.paillier.parameters import GUARD_BITS, num_slots, slot_bits
+from anofel.committee.paillier.arithmetic.packing import Packing
+from anofel.committee.paillier.arithmetic.parameters import GUARD_BITS, num_slots, slot_bits
 
 BITS = 512
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from anofel.committee.paillier import parallel
-from anofel.committee.paillier.parallel import MIN_PER_WORKER, public_powers, secret_powers
+from anofel.committee.paillier.arithmetic import parallel
+from anofel.committee.paillier.arithmetic.parallel import MIN_PER_WORKER, public_powers, secret_powers
 
 MODULUS = (1 << 607) - 1
 
@@ -43,7 +43,9 @@ def test_secrets_are_not_arguments(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(subprocess, "Popen", spy)
     secret_powers(terms(2 * MIN_PER_WORKER), 2)
-    assert [arguments[1:] for arguments in seen] == [["-P", "-m", "anofel.committee.paillier.parallel"]]
+    assert [arguments[1:] for arguments in seen] == [
+        ["-P", "-m", "anofel.committee.paillier.arithmetic.parallel"]
+    ]
 
 
 def test_workers_import_nothing_from_the_working_directory(

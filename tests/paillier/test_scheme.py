@@ -1,6 +1,6 @@
 """The scheme behind the interface: conformance, and objects of another scheme."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pytest
@@ -16,8 +16,8 @@ from anofel.committee.errors import (
     PreparationUsed,
     ShareRefused,
 )
-from anofel.committee.interface import CommitteeKey, ResharingParty, ResharingRun, Scheme
-from anofel.committee.paillier.parameters import DEFAULT_MODULUS_BITS
+from anofel.committee.interface import CommitteeKey, HandoverParty, HandoverRun, Scheme
+from anofel.committee.paillier.arithmetic.parameters import DEFAULT_MODULUS_BITS
 from anofel.committee.paillier.scheme import PaillierScheme
 
 
@@ -47,9 +47,10 @@ def test_paillier_is_found_by_name_at_the_default_size(committee: Committee) -> 
 
 
 def test_required_bits_are_the_slot(committee: Committee) -> None:
-    assert SCHEME.required_bits(1000, 64) == 17
+    limits = TaskLimits(length=1, bound=1000, max_posts=64, min_clients=2)
+    assert SCHEME.required_bits(limits) == SCHEME.required_bits(replace(limits, norm_bound=1 << 50)) == 17
     with pytest.raises(DoesNotFit):
-        SCHEME.required_bits(1 << 61, 4)
+        SCHEME.required_bits(replace(limits, bound=1 << 61))
     assert committee.limits.bound == 1000
 
 
@@ -68,8 +69,8 @@ def test_objects_of_another_scheme_are_refused(committee: Committee) -> None:
     with pytest.raises(InvalidCommittee, match="state"):
         SCHEME.key_generation().advance(Foreign(), [])
     with pytest.raises(InvalidCommittee, match="state"):
-        SCHEME.resharing().advance(Foreign(), [])
-    run = ResharingRun(
+        SCHEME.handover().advance(Foreign(), [])
+    run = HandoverRun(
         genesis=b"g" * 32,
         run_id=b"r" * 32,
         old_key=Foreign(shape=key.shape),
@@ -78,7 +79,7 @@ def test_objects_of_another_scheme_are_refused(committee: Committee) -> None:
         members=(b"a" * 32, b"b" * 32, b"c" * 32),
     )
     with pytest.raises(KeyRefused, match="scheme"):
-        SCHEME.resharing().begin(run, ResharingParty(member=1))
+        SCHEME.handover().begin(run, HandoverParty(member=1))
 
 
 def test_an_empty_sum_opens_to_zeros(committee: Committee) -> None:

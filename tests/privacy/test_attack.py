@@ -1,4 +1,5 @@
 from dataclasses import replace
+from decimal import Decimal
 
 import numpy as np
 import pytest
@@ -47,8 +48,18 @@ def test_best_advantage_is_the_distance_of_distributions():
     assert best_advantage(np.array([0.0, 1.0, 2.0, 3.0]), np.array([2.0, 3.0, 4.0, 5.0])) == 0.5
 
 
-def test_attack_needs_the_unit_client_and_enough_trials():
-    with pytest.raises(InvalidInput, match="'client'"):
-        run_attack(make_task(privacy={"unit": "record"}), make_dataset(1))
+def test_a_record_is_attacked_within_its_bound():
+    spec = {"unit": "record", "records_per_client": 50, "noise_multiplier": 2, "max_releases": 2}
+    result = run_attack(make_task(privacy=spec), make_dataset(20), trials=1000)
+    assert result.advantage_without_noise == 1
+    assert result.advantage_with_noise > 0
+    assert result.within_bound
+
+
+def test_attack_needs_a_bound_and_enough_trials():
+    with pytest.raises(InvalidInput, match="proves no bound"):
+        run_attack(make_task(privacy={"unit": "paper"}), make_dataset(1))
+    with pytest.raises(InvalidInput, match="samples them"):
+        run_attack(make_task(privacy={"unit": "record", "sampling_rate": Decimal("0.5")}), make_dataset(1))
     with pytest.raises(InvalidInput, match="trials"):
         run_attack(TASK, make_dataset(5), trials=5)

@@ -12,9 +12,9 @@ from anofel.cli.privacy_report import render
 from anofel.errors import InvalidInput
 from anofel.learning.build import network_of, trainer_of
 from anofel.learning.metrics import accuracy, record_metrics
-from anofel.learning.parameters import Layout
-from anofel.learning.rules import first_model
 from anofel.learning.trainer import LocalUpdate
+from anofel.models.parameters import Layout
+from anofel.models.rules import first_model
 from anofel.privacy.clipping import NormCheckFailed, UpdateNotFinite
 from anofel.privacy.explain import explain
 from anofel.privacy.metric_slots import reported_metrics
@@ -22,7 +22,7 @@ from anofel.privacy.plain_path import iterate
 from anofel.privacy.plan import Plan
 from anofel.privacy.protect import encode, train_unit
 from anofel.studies.dataset import Dataset
-from anofel.task import Task
+from anofel.tasks.task import Task
 from tests.patients import make_dataset, make_task
 
 BOTH = {"names": ["accuracy", "loss"], "share": "0.6", "loss_bound": "3"}
@@ -75,7 +75,7 @@ def test_a_wrong_table_is_refused(change: dict[str, Any], words: str) -> None:
 
 @pytest.mark.parametrize("privacy", [{"unit": "paper"}, {"unit": "record", "sampling_rate": "0.5"}])
 def test_metrics_need_a_proven_unit_without_sampling(privacy: dict[str, Any]) -> None:
-    with pytest.raises(InvalidInput, match="Metric slots need"):
+    with pytest.raises(InvalidInput, match=r"\[metrics\] metric slots need"):
         make_task(metrics=BOTH, privacy=privacy)
 
 

@@ -81,11 +81,24 @@ def test_discrete_gaussian_accounts_for_less_than_its_variance():
 
 def test_skellam_accounts_for_the_error_of_its_sampler():
     event = Skellam().event(release(1e12, 1e4, draws=1 << 30))
-    assert event.epsilon_slack == 2.0**-8
+    assert (event.relative_error, event.absolute_error) == (2.0**-9, 2.0**-30)
     exact = SkellamEvent(variance=event.variance, l2=event.l2, l1=event.l1)
-    assert epsilon([(event, 3)], 1e-5) == pytest.approx(epsilon([(exact, 3)], 1e-5) + 3 * 2.0**-8, abs=1e-5)
+    assert epsilon([(event, 3)], 1e-5) == pytest.approx(epsilon([(exact, 3)], 1e-5) + 3 * 2.0**-8, abs=1e-4)
     with pytest.raises(InvalidInput, match="smaller than the error"):
         epsilon([(Skellam().event(release(1e12, 1e4, draws=1 << 50)), 1)], 1e-5)
+
+
+@pytest.mark.parametrize("releases", [1, 3, 10])
+def test_the_absolute_error_of_a_sampler_counts_as_often_as_epsilon_says(releases):
+    """δ of the exact noise, the error of the one side, and that of the other times e^(ε+r), make up δ."""
+    event = SkellamEvent(variance=1e6, l2=200, l1=200, relative_error=1e-3, absolute_error=1e-10)
+    exact = SkellamEvent(variance=1e6, l2=200, l1=200)
+    found, relative, absolute = epsilon([(event, releases)], 1e-5), releases * 1e-3, releases * 1e-10
+    inner = found - 2 * relative
+    left = math.exp(-relative) * (1e-5 - absolute * (1 + math.exp(inner + relative)))
+    assert epsilon([(exact, releases)], left) == pytest.approx(inner, rel=1e-9)
+    naive = epsilon([(exact, releases)], 1e-5 - 2 * absolute) + 2 * relative
+    assert found > naive, "without the factor ε would be too small"
 
 
 def release(variance, l2, draws=1000):

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 
 from anofel.studies.dataset import Dataset
-from anofel.studies.schema import ImageSchema
-from anofel.task import Task, read_task
+from anofel.tasks.schema import ImageSchema
+from anofel.tasks.task import Task, read_task
 
 SCHEMA = ImageSchema(shape=(28, 28, 1), label_values=tuple("0123456789"))
 

@@ -5,7 +5,7 @@ from torch import Tensor, nn
 
 from anofel.learning.pytorch.trainer import TorchTrainer
 from anofel.learning.trainer import Trainer
-from anofel.task import Task
+from anofel.tasks.task import Task
 
 
 class Patients(nn.Module):

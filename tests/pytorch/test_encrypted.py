@@ -4,22 +4,23 @@ Each client trains as its role does; what the committee opens is the plain sum o
 and every party makes the same next model of it.
 """
 
+import time
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from anofel.board.state import Phase, Progress
-from anofel.keys import KeyDirectory
-from anofel.learning.build import rule_of
 from anofel.learning.certified import CertifiedDataset, dataset_digest
-from anofel.phase1_setup.certification import Credential
-from anofel.phase2_training.submit_update import PreparedSubmission, SealedSubmission, post_submission
-from anofel.phase2_training.submit_update import seal_submission as seal
+from anofel.models.rules import rule_of
+from anofel.phase1_setup.step1b_certification import Credential
+from anofel.phase2_training.step5_submission import PreparedSubmission, SealedSubmission, post_submission
+from anofel.phase2_training.step5_submission import seal_submission as seal
 from anofel.primitives import DatasetType, MasterSecret
 from anofel.privacy.ledger import Floors, Ledger
-from anofel.roles.client_task import check_task
-from anofel.roles.client_turn import Workshop
+from anofel.proofs.keys import KeyDirectory
+from anofel.roles.client.task import check_task
+from anofel.roles.client.turn import PostMaker, Underway
 from anofel.roles.owner import initial_model
 from anofel.studies.dataset import Dataset
 from tests.board.world import CLASS, LIMITS, MAX_POSTS, ClientOfTest, World, a_task
@@ -50,7 +51,7 @@ def trained(monkeypatch: pytest.MonkeyPatch) -> list[np.ndarray]:
         found.append(update)
         return seal(prepared, update)
 
-    monkeypatch.setattr("anofel.roles.client_turn.seal_submission", recorded)
+    monkeypatch.setattr("anofel.roles.client.turn.seal_submission", recorded)
     return found
 
 
@@ -83,15 +84,20 @@ def test_images_and_a_module_of_ones_own_train_through_the_encryption(
         trained.clear()
         for number, (client, rows) in enumerate(group):
             ledger = Ledger(tmp_path_factory.mktemp("client") / "ledger")
-            sealed = _workshop(world, client, rows, ledger, own).make(
+            maker = _maker(world, client, rows, ledger, own)
+            underway = maker.begin(
                 world.board,  # type: ignore[arg-type]
                 world.bundle(),
                 check_task(world.task_state(owner), rows.schema, client.credential.dt),
                 client.salt,
+                "turn",
             )
+            _wait_for(underway)
+            sealed, failure = underway.seal(1)
+            assert not failure
+            maker.close()
             assert len(trained) == number + 1
-            blobs = [world.board.store(payload) for payload in sealed.payloads]
-            world.board.post(post_submission(sealed, blobs, genesis=world.board.genesis_hash))
+            world.board.post(post_submission(world.board, sealed))
         sums.append(np.sum(trained, axis=0, dtype=np.int64))
     world.blocks_until(Phase.CLOSED)
     world.run_phase3()
@@ -103,12 +109,19 @@ def test_images_and_a_module_of_ones_own_train_through_the_encryption(
         assert world.task_state(owner).next_model == plain.digest()
 
 
-def _workshop(world: World, client: ClientOfTest, rows: Dataset, ledger: Ledger, own: str) -> Workshop:
-    return Workshop(
+def _wait_for(underway: Underway) -> None:
+    end = time.monotonic() + 600
+    while underway.training._answers.empty():  # type: ignore[union-attr]
+        assert time.monotonic() < end, "The training did not end."
+        time.sleep(0.05)
+
+
+def _maker(world: World, client: ClientOfTest, rows: Dataset, ledger: Ledger, own: str) -> PostMaker:
+    return PostMaker(
         credential=client.credential,
-        certified=CertifiedDataset(rows, client.credential.d),
+        load_rows=lambda: CertifiedDataset(rows, client.credential.d),
         prover=world.submission_prover,
         ledger=ledger,
-        floors=Floors(max_epsilon=1e9),
+        floors=Floors(max_epsilon=1e9, max_colluders=0),
         trainer=own,
     )

@@ -9,11 +9,11 @@ from safetensors.numpy import load
 from torch import nn
 
 from anofel.errors import InvalidInput
-from anofel.learning.exchange import to_safetensors
-from anofel.learning.integer_model import IntegerModel
-from anofel.learning.parameters import Layout
 from anofel.learning.pytorch.module import ModuleRefused, TrainableModule, keeps_buffers
 from anofel.learning.pytorch.trainer import LocalEpochs, TorchTrainer
+from anofel.models.exchange import to_safetensors
+from anofel.models.integer_model import IntegerModel
+from anofel.models.parameters import Layout
 from tests.patients import make_dataset
 from tests.pytorch.modules import Counting, Patients
 

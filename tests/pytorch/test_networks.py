@@ -8,8 +8,8 @@ from anofel.errors import InvalidInput
 from anofel.learning.build import trainer_of
 from anofel.learning.pytorch.module import TrainableModule
 from anofel.learning.pytorch.networks import make_network
-from anofel.network_sizes import NETWORKS, network_size
-from anofel.studies.schema import ImageSchema
+from anofel.tasks.network_sizes import NETWORKS, network_size
+from anofel.tasks.schema import ImageSchema
 from tests.patients import make_task
 from tests.pytorch.digits import image_task
 

@@ -14,14 +14,14 @@ from anofel.learning.build import TrainerRefused, trainer_of
 from anofel.learning.dense import DenseNetwork
 from anofel.learning.federated import FedSGD
 from anofel.learning.metrics import accuracy
-from anofel.learning.parameters import Layout, Parameters
 from anofel.learning.pytorch.module import ModuleRefused
 from anofel.learning.pytorch.networks import make_network
 from anofel.learning.pytorch.records import micro_batch
 from anofel.learning.pytorch.trainer import LocalEpochs, TorchTrainer
 from anofel.learning.splits import iid
 from anofel.learning.trainer import Predictor, RecordTrainer, Trainer
-from anofel.phase2_training.local_training import rehearse
+from anofel.models.parameters import Layout, Parameters
+from anofel.phase2_training.step4_local_training import rehearse
 from anofel.privacy.plain_path import iterate
 from anofel.privacy.plan import Plan
 from anofel.privacy.protect import encode, train_unit

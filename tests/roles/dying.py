@@ -12,14 +12,14 @@ from typing import Any
 
 METHODS = {
     "store": "anofel.roles.outbox:Outbox._store",
-    "post": "anofel.board.light_client:LightClient.post",
+    "post": "anofel.light_client.client:LightClient.post",
     "answer": "anofel.roles.outbox:Outbox._write_answer",
-    "upload": "anofel.board.light_client:LightClient.upload",
-    "secrets": "anofel.keystore:Keystore.save",
+    "upload": "anofel.light_client.client:LightClient.upload",
+    "secrets": "anofel.disk.keystore:Keystore.save",
     "charge": "anofel.privacy.ledger:Ledger.charge",
-    "draft": "anofel.roles.client_draft:Drafts.keep",
-    "drop": "anofel.roles.client_draft:Drafts.drop",
-    "log": "anofel.roles.certifier_log:CertifierLog.add",
+    "draft": "anofel.roles.client.draft:Drafts.keep",
+    "drop": "anofel.roles.client.draft:Drafts.drop",
+    "log": "anofel.roles.certifier.log:CertifierLog.add",
 }
 """Everything that a role writes down or sends."""
 

@@ -1,24 +1,25 @@
 """``docs/deployment.md`` as a script: what it says is done, machine by machine, as processes.
 
-A machine is a directory. ``/etc/anofel`` becomes a directory in it, ``systemctl enable --now`` starts what
-the unit's ``ExecStart`` says, and a line with an arrow copies a file.
+A machine is a directory. ``/etc/anofel`` becomes a directory in it, a script starts what its unit's
+``ExecStart`` says (``tests.roles.start_unit``), and a line with an arrow copies a file.
 """
 
 import os
 import re
-import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.node.support import SECONDS
+
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "deployment.md").read_text()
-UNITS = ROOT / "examples" / "systemd"
-SECONDS = 120
 
 Change = Callable[[str, str], str]
 """What a test changes in a command of a machine: addresses, and numbers that would take days."""
@@ -63,9 +64,8 @@ def _carried(line: str) -> Carried:
     return Carried((machine, name), tuple((entry, path) for entry in machines.split(", ")))
 
 
-def unit_command(unit: str) -> str:
-    (found,) = re.findall(r"^ExecStart=(.+)$", (UNITS / f"{unit}.service").read_text(), re.M)
-    return found
+WAITS = 75
+"""The exit code of a script that waits for files."""
 
 
 @dataclass
@@ -77,8 +77,15 @@ class Guide:
     inside: Callable[[str], list[str]] = lambda _machine: []
     """The words before a command that run it on a machine."""
     crowd: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    variables: dict[str, str] = field(default_factory=dict)
+    ports: dict[str, int] = field(default_factory=dict)
+    """Instead of 443."""
     services: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+    """Commands that go on: those of clients."""
+    commands: int = 0
+    files: int = 0
+    """How many commands were typed and files carried."""
+    role_commands: int = 0
+    """How many of them before the first client."""
 
     def machine(self, name: str) -> Path:
         made = self.path / name
@@ -93,38 +100,45 @@ class Guide:
         if isinstance(step, Carried):
             for source in self.members(step.source[0]):
                 for name, path in step.targets:
+                    self.files += path != "."
                     # Every ward has an invitation of its own; everything else is the same for all.
                     targets = (source,) if name == step.source[0] else self.members(name)
                     for target in targets:
                         self._copy(self.machine(source) / step.source[1], self.machine(target) / path)
             return []
         machines = [member for name in step.machines for member in self.members(name)]
-        if step.command.startswith("systemctl enable --now "):
+        self.commands += len(machines)
+        if step.command.endswith(" --run"):
             for machine in machines:
-                self.start(machine, step.command.split()[-1])
+                self.services[machine] = self._popen(machine, step.command, self.log(machine))
             return []
         running = [self._popen(machine, step.command) for machine in machines]
         return [self._finish(step.command, process) for process in running]
 
     def _copy(self, source: Path, target: Path) -> None:
         if source.is_dir():
-            shutil.copytree(source, target)
+            shutil.copytree(source, target, dirs_exist_ok=True)
         else:
             shutil.copyfile(source, target)
 
     def _popen(self, machine: str, command: str, log: Path | None = None) -> subprocess.Popen[bytes]:
         directory = self.machine(machine)
         text = self.change(machine, command).replace("/etc/anofel", str(directory / "etc"))
-        text = text.replace("/opt/anofel/bin/", "")
-        for name, value in self.variables.items():
-            text = text.replace(f"${name}", value)
         path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
         output = log.open("ab") if log else subprocess.PIPE
         try:
             return subprocess.Popen(
                 [*self.inside(machine), "sh", "-c", f"exec {text}" if log else text],
                 cwd=directory,
-                env={**os.environ, "PATH": path, "OMP_NUM_THREADS": "1"},
+                env={
+                    **os.environ,
+                    "PATH": path,
+                    "PYTHONPATH": str(ROOT),
+                    "OMP_NUM_THREADS": "1",
+                    "ANOFEL_ETC": str(directory / "etc"),
+                    "ANOFEL_START": f"{sys.executable} -m tests.roles.start_unit",
+                    "UNIT_PORT": str(self.ports.get(machine, 443)),
+                },
                 stdout=output,
                 stderr=subprocess.STDOUT,
             )
@@ -134,29 +148,29 @@ class Guide:
 
     def _finish(self, command: str, process: subprocess.Popen[bytes]) -> str:
         out, _ = process.communicate(timeout=SECONDS)
-        allowed = (0, 1) if " doctor " in command else (0,)
+        allowed = (0, WAITS) if command == "sh go.sh" else (0,)
         assert process.returncode in allowed, f"{command}\n{out.decode()}"
         return out.decode()
+
+    def again(self, machine: str) -> int:
+        """Run a machine's script once more; return its exit code."""
+        process = self._popen(machine, "sh go.sh")
+        process.communicate(timeout=SECONDS)
+        return process.returncode
 
     # Services
 
     def log(self, machine: str) -> Path:
         return self.machine(machine) / "service.log"
 
-    def start(self, machine: str, unit: str) -> None:
-        self.services[machine] = self._popen(machine, unit_command(unit), self.log(machine))
-        if unit in ("anofel-node", "anofel-certifier"):
-
-            def answers() -> bool:
-                assert self.services[machine].poll() is None, self.log(machine).read_text()
-                return "answers at" in self.log(machine).read_text()
-
-            self.wait_for(answers, f"{unit} to answer")
+    def pids(self) -> dict[str, int]:
+        """The processes of units, by machine."""
+        return {path.parent.name: int(path.read_text()) for path in self.path.glob("*/unit.pid")}
 
     def wait_for(self, condition: Callable[[], bool], what: str, seconds: float = SECONDS) -> None:
         end = time.monotonic() + seconds
         while not condition():
-            logs = "\n".join(self.log(name).read_text()[-400:] for name in self.services)
+            logs = "\n".join(path.read_text()[-600:] for path in self.path.glob("*/*.log"))
             assert time.monotonic() < end, f"Waited for {what} in vain.\n{logs}"
             time.sleep(0.1)
 
@@ -164,9 +178,7 @@ class Guide:
         for process in self.services.values():
             if process.poll() is None:
                 process.kill()
-            process.wait(timeout=30)
-
-
-def words(command: str) -> list[str]:
-    """The words of a command as a shell sees them."""
-    return shlex.split(command)
+            process.wait(timeout=SECONDS)
+        for pid in self.pids().values():
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from anofel.learning.integer_model import IntegerModel, Integers
+from anofel.models.integer_model import IntegerModel, Integers
 
 
 def double(model: IntegerModel, total: Integers, count: int) -> IntegerModel:

@@ -5,11 +5,11 @@ import json
 from pathlib import Path
 from typing import Any
 
-from anofel.certificates import RoleKey
-from anofel.keys import KeyDirectory
-from anofel.keystore import KeyFile
-from anofel.roles.certifier import Certifier, init_certifier
-from anofel.roles.client_files import init_client
+from anofel.disk.keystore import KeyFile
+from anofel.pki.certificates import RoleKey
+from anofel.proofs.keys import KeyDirectory
+from anofel.roles.certifier.role import Certifier, init_certifier
+from anofel.roles.client.files import init_client
 from anofel.roles.directory import RoleDirectory
 from tests.patients import DOCUMENT, make_table
 
@@ -83,7 +83,7 @@ def make_client(
     directory.mkdir(exist_ok=True)
     unlock = KeyFile.generate(directory / "key")
     path = directory / "role"
-    values = {"dataset_type": TYPE, "max_epsilon": "1000", "first_wait": 0}
+    values = {"dataset_type": TYPE, "max_epsilon": "1000", "first_wait": 0, "max_colluders": 0}
     init_client(
         path,
         unlock,
@@ -92,7 +92,7 @@ def make_client(
         data=write_table(directory / "patients.csv", rows, seed),
         schema=write_schema(directory / "schema.toml"),
         keys=keys.path,
-        settings=values | settings,
+        settings={name: value for name, value in (values | settings).items() if value is not None},
     )
     return path, unlock
 

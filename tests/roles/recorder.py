@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import urlparse
 
+from tests.node.support import SECONDS
+
 Head = tuple[str, str, tuple[tuple[str, str], ...]]
 """Method, path without numbers and hashes, headers."""
 
@@ -31,7 +33,7 @@ class Recorder:
     def forward(self, handler: BaseHTTPRequestHandler) -> None:
         self.note(handler)
         body = handler.rfile.read(int(handler.headers.get("Content-Length", 0)))
-        connection = http.client.HTTPConnection(str(self.node.hostname), self.node.port, timeout=60)
+        connection = http.client.HTTPConnection(str(self.node.hostname), self.node.port, timeout=SECONDS)
         headers = {name: value for name, value in handler.headers.items() if name != "Host"}
         connection.request(handler.command, handler.path, body or None, headers)
         answer = connection.getresponse()

@@ -3,20 +3,21 @@
 import time
 from pathlib import Path
 
-from anofel.board.light_client import LightClient
-from anofel.board.node.files import NodeConfig
-from anofel.board.node.init import Clock, Trust, make_node
-from anofel.certificates import Purpose, RoleKey
-from anofel.keys import KeyDirectory
-from anofel.messages import Blob, Body, ChainAuthor, Class, Genesis, Posting, make_posting
+from anofel.light_client.client import LightClient
+from anofel.messages import Body, ChainAuthor, Class, Genesis, Posting, make_posting
+from anofel.network.transport import Transport
+from anofel.node.files import NodeConfig
+from anofel.node.init import BoardNumbers, BoardTrust, make_node
+from anofel.pki.certificates import Purpose, RoleKey
+from anofel.pki.testing_ca import TestAuthority
 from anofel.primitives import CertifierSecret
-from anofel.testing_ca import TestAuthority
-from anofel.transport import Transport
+from anofel.proofs.keys import KeyDirectory
 from tests.board.world import LIMITS, World
+from tests.node.support import SECONDS
 
 INTERVAL_MS = 150
 CLASS = Class(
-    max_length=1000, max_posts=8, post_from=60, train=110, aggregate=600, count=600, sum=600, model=3000
+    max_length=1000, max_posts=8, post_from=60, train=150, aggregate=6000, count=6000, sum=6000, model=6000
 )
 
 
@@ -35,13 +36,15 @@ class Authority:
         return self._ca.issue(purpose, name, self.now - 3600, self.now + 900 * 86_400)
 
 
-def make_remote_board(directory: Path, keys: KeyDirectory, authority: Authority) -> Genesis:
+def make_remote_board(
+    directory: Path, keys: KeyDirectory, authority: Authority, size: Class = CLASS
+) -> Genesis:
     return make_node(
         directory,
         name="test",
-        trust=Trust((authority.root,), authority.issue(Purpose.STORAGE, "Storage"), insecure=True),
+        trust=BoardTrust((authority.root,), authority.issue(Purpose.STORAGE, "Storage"), insecure=True),
         keys=keys,
-        clock=Clock(INTERVAL_MS, 2, 1000, (CLASS,), LIMITS),
+        clock=BoardNumbers(INTERVAL_MS, 2, 1000, (size,), LIMITS),
         config=NodeConfig(),
         allow_insecure_keys=True,
     )
@@ -53,30 +56,18 @@ class RemoteBoard:
     def __init__(self, client: LightClient) -> None:
         self.client = client
 
-    @property
-    def state(self):  # type: ignore[no-untyped-def]
-        return self.client.state
-
-    @property
-    def chain(self):  # type: ignore[no-untyped-def]
-        return self.client.chain
-
-    @property
-    def attachments(self):  # type: ignore[no-untyped-def]
-        return self.client.attachments
+    def __getattr__(self, name: str) -> object:
+        return getattr(self.client, name)  # everything else of a board is the client's
 
     @property
     def genesis_hash(self) -> bytes:
         return self.client.genesis.hash
 
-    def store(self, data: bytes) -> Blob:
-        return self.client.upload(data)
-
     def post(self, posting: Posting) -> Posting:
         self.client.sync()
         self.client.post(posting)
         seen: list[bytes] = []
-        end = time.monotonic() + 30
+        end = time.monotonic() + SECONDS
         while posting.data not in seen:
             assert time.monotonic() < end, "The posting was not taken."
             self.client.sync(on_block=lambda block: seen.extend(block.postings))
@@ -90,7 +81,7 @@ class RemoteBoard:
         height = self.state.height
         self.wait(lambda: self.state.height > height)
 
-    def wait(self, condition, seconds: float = 60) -> None:  # type: ignore[no-untyped-def]
+    def wait(self, condition, seconds: float = SECONDS) -> None:  # type: ignore[no-untyped-def]
         end = time.monotonic() + seconds
         self.client.sync()
         while not condition():
@@ -117,4 +108,6 @@ class RemoteWorld(World):
 
 
 def connect(url: str, directory: Path, genesis_hash: bytes) -> LightClient:
-    return LightClient(directory, Transport(url, attempts=2, patience=20), genesis_hash=genesis_hash)
+    return LightClient(
+        directory, Transport(url, attempts=2, timeout=SECONDS, patience=SECONDS), genesis_hash=genesis_hash
+    )

@@ -2,33 +2,43 @@
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from anofel.board.state import Phase, Progress
-from anofel.keys import KeyDirectory
-from anofel.keystore import KeyFile
+from anofel.board.state import Bundle, Phase, Progress
+from anofel.disk.keystore import KeyFile
 from anofel.learning.certified import dataset_digest
-from anofel.phase1_setup.certification import fresh_nonce, issue_certificate, request_certificate
+from anofel.messages import Class
+from anofel.phase1_setup.step1b_certification import fresh_nonce, issue_certificate, request_certificate
+from anofel.phase1_setup.step1d_announcement import end_iteration
+from anofel.proofs.keys import KeyDirectory
 from anofel.roles.certificate_files import CertificateDocument
-from anofel.roles.client import Client
-from anofel.roles.client_files import ClientSettings, accept_certificate, load_data, master_secret
+from anofel.roles.client.files import ClientSettings, accept_certificate, load_data, master_secret
+from anofel.roles.client.role import Client
 from anofel.roles.directory import RoleDirectory
+from anofel.roles.owner import initial_model
 from anofel.roles.role import Say
-from tests.board.world import a_task
-from tests.node.support import NodeProcess, running
+from anofel.tasks.task import Task
+from tests.board.world import Owner, a_task
+from tests.node.support import SECONDS, NodeProcess, running
 from tests.roles.people import TYPE, make_client, open_client
-from tests.roles.remote_world import Authority, RemoteWorld, connect, make_remote_board
+from tests.roles.remote_world import CLASS, Authority, RemoteWorld, connect, make_remote_board
 
 RELEASES = {"max_releases": 100}
+TASKS = tuple(a_task(f"study {number}", privacy=RELEASES) for number in range(2))
 
 
 class Stage:
     """A board with two tasks in a bundle; the test plays committees and owners."""
 
-    def __init__(self, world: RemoteWorld, node: NodeProcess, keys: KeyDirectory, directory: Path) -> None:
+    def __init__(
+        self, world: RemoteWorld, node: NodeProcess, keys: KeyDirectory, directory: Path, own: str
+    ) -> None:
         self.world, self.node, self.keys, self.directory = world, node, keys, directory
+        self.own = own
+        """The trainer of the custom tasks."""
+        self.bundle_number = 0
         self.number = 0
         self.outcomes: dict[int, list[tuple[Progress, int | None]]] = {}
         self.models: dict[int, list[bytes]] = {}
@@ -58,32 +68,56 @@ class Stage:
         """Let committees and owners do what is due."""
         world = self.world
         world.remote.client.sync()
-        if world.bundle().phase is Phase.CLOSED:
+        bundle = world.bundle(self.bundle_number)
+        if bundle.phase is Phase.CLOSED:
             self._finish()
-        elif world.bundle().phase is Phase.WAITING:
-            for owner in world.owners:
+        elif bundle.phase is Phase.WAITING:
+            for owner in self.owners():
                 if owner.model is None:
-                    world.post_first_model(owner)
-                elif world.task_state(owner).model_iteration <= world.bundle().iterations:
+                    custom = owner.task.model.kind == "custom"
+                    owner.model = initial_model(owner.task, self.own if custom else "")
+                if world.task_state(owner).model_iteration <= bundle.iterations:
                     world.post_model(owner)
+        elif bundle.phase is Phase.OPEN and bundle.early_end:
+            self._end_if_all_posted(bundle)
         time.sleep(0.05)
 
+    def _end_if_all_posted(self, bundle: Bundle) -> None:
+        current = bundle.current
+        assert current is not None
+        if len(current.submissions) == current.num_clients:
+            for owner in self.owners():
+                if owner.task_id not in current.end_votes:
+                    body = end_iteration(owner.task_id, bundle.iterations)
+                    self.world.board.post_as(owner.role, body)
+
+    def owners(self) -> list[Owner]:
+        """The owners of the current bundle whose tasks are live."""
+        states = [(owner, self.world.task_state(owner)) for owner in self.world.owners]
+        return [owner for owner, task in states if task.bundle == self.bundle_number and not task.ended]
+
     def _finish(self) -> None:
-        world = self.world
-        world.remote.wait(lambda: world.bundle().current.close_hash)  # known one block after the close
+        world, number = self.world, self.bundle_number
+        here = [owner for owner in world.owners if world.task_state(owner).bundle == number]
+        world.remote.wait(lambda: world.bundle(number).current.close_hash)  # known one block after the close
         for step in (world.aggregate, world.count_share, world.sum_share):
-            for owner, committee in zip(world.owners, world.committees, strict=True):
+            for owner, committee in zip(here, world.committees, strict=True):
                 if not world.position(owner).progress.is_outcome:
                     for member in committee.members[: committee.threshold]:
                         step(owner, committee, member)
             world.remote.next_block()
-        world.remote.wait(lambda: world.bundle().phase is not Phase.CLOSED)
-        for owner in world.owners:
+        self._note_outcomes(here)
+
+    def _note_outcomes(self, here: Sequence[Owner]) -> None:
+        """Wait for the outcomes of the closed iteration and write them down."""
+        world, number = self.world, self.bundle_number
+        world.remote.wait(lambda: world.bundle(number).phase is not Phase.CLOSED)
+        for owner in here:
             if world.position(owner).progress is Progress.SUMMED:
                 world.recover(owner)
-        current = world.bundle().current
+        current = world.bundle(number).current
         self.outcomes[current.number] = [(p.progress, p.count) for p in current.positions]
-        self.models[current.number] = [self.state.tasks[name].model for name in world.bundle().tasks]
+        self.models[current.number] = [self.state.tasks[name].model for name in world.bundle(number).tasks]
         self.shapes[current.number] = {
             (
                 tuple(p.length for p in post.payloads),
@@ -93,7 +127,7 @@ class Stage:
             for post in current.submissions.values()
         }
 
-    def run(self, *clients: Client, seconds: float = 150) -> None:
+    def run(self, *clients: Client, seconds: float = SECONDS) -> None:
         """Run clients side by side, everybody else included, until each client is done."""
         failures: list[BaseException] = []
 
@@ -110,7 +144,7 @@ class Stage:
             self.pump()
         assert not failures, failures
 
-    def until_settled(self, *clients: Client, seconds: float = 90) -> None:
+    def until_settled(self, *clients: Client, seconds: float = SECONDS) -> None:
         """Go on until every client knows what became of its turns."""
         end = time.monotonic() + seconds
         while any(client.journal.unfinished() for client in clients):
@@ -147,18 +181,28 @@ def certify(world: RemoteWorld, directory: RoleDirectory, keys: KeyDirectory) ->
 
 
 @contextmanager
-def staged(keys: KeyDirectory, directory: Path) -> Iterator[Stage]:
-    """Run a node, establish two committees and announce two tasks."""
+def staged(
+    keys: KeyDirectory,
+    directory: Path,
+    tasks: Sequence[Task] = TASKS,
+    own: str = "",
+    *,
+    kind: type[Stage] = Stage,
+    size: Class = CLASS,
+    members: int = 2,
+    early_end: bool = False,
+) -> Iterator[Stage]:
+    """Run a node, establish two committees, which open with two members, and announce two tasks."""
     authority = Authority()
-    genesis = make_remote_board(directory / "node", keys, authority)
+    genesis = make_remote_board(directory / "node", keys, authority, size)
     with running(directory / "node") as node:
         view = connect(node.url, directory / "view", genesis.hash)
         world = RemoteWorld(keys, authority, view)
         world.offer_certifier_key()
-        for number in range(2):
-            world.announce(world.establish(2, 2), a_task(f"study {number}", privacy=RELEASES))
+        for task in tasks:
+            world.announce(world.establish(members, 2), task, early_end=early_end)
         world.remote.wait(lambda: bool(world.board.state.bundles))
-        yield Stage(world, node, keys, directory)
+        yield kind(world, node, keys, directory, own)
         view.close()
 
 

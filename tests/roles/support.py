@@ -1,7 +1,6 @@
 """A board and roles as processes, each with its own directory; the test itself plays the clients."""
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -13,43 +12,50 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from anofel.board.light_client import LightClient
 from anofel.board.state import Bundle, Phase, Position, State
-from anofel.certificates import Purpose, verify_chain
 from anofel.committee.interface import Int64Vector
-from anofel.keys import KeyDirectory
+from anofel.light_client.client import LightClient
 from anofel.messages import Block, ChainAuthor, Class, make_posting
-from anofel.phase1_setup.certification import Credential
-from anofel.phase1_setup.certifier_keys import offer_key
-from anofel.phase1_setup.client_registration import post_registration, register
-from anofel.phase2_training.submit_update import post_submission, prepare_submission, seal_submission
+from anofel.network.transport import Transport
+from anofel.phase1_setup.step1a_certifier_key import offer_key
+from anofel.phase1_setup.step1b_certification import Credential
+from anofel.phase1_setup.step1b_registration import register
+from anofel.phase1_setup.step1d_announcement import end_iteration
+from anofel.phase2_training.step5_submission import post_submission, prepare_submission, seal_submission
+from anofel.pki.certificates import Purpose, RoleKey, verify_chain
+from anofel.pki.testing_ca import write_role
 from anofel.primitives import (
     CertifierSecret,
     DatasetDigest,
     DatasetType,
-    Epoch,
     MasterSecret,
-    MessageSecret,
     Salt,
 )
-from anofel.roles.aggregator import Aggregator
+from anofel.proofs.keys import KeyDirectory
+from anofel.roles.aggregator.role import Aggregator
 from anofel.roles.directory import RoleDirectory, unlock_with
 from anofel.roles.role import Role
-from anofel.task import Task
-from anofel.testing_ca import write_role
-from anofel.transport import Transport
-from tests.board.prepared import WORDS_AT_THE_END
-from tests.node.support import LIMITS, BoardOfTest, NodeProcess, make_board
+from anofel.tasks.task import Task
+from tests.board.prepared import with_garbage
+from tests.node.support import LIMITS, SECONDS, BoardOfTest, NodeProcess, make_board
 from tests.patients import DOCUMENT
 
 INTERVAL_MS = 150
+NEVER = 100_000
+"""Blocks: hours, so that nothing ends by the clock, however slow the machine is; what happens ends it."""
 SIZE = Class(
-    max_length=1000, max_posts=8, post_from=0, train=400, aggregate=400, count=400, sum=400, model=400
+    max_length=1000,
+    max_posts=8,
+    post_from=0,
+    train=NEVER,
+    aggregate=NEVER,
+    count=NEVER,
+    sum=NEVER,
+    model=NEVER,
 )
-HASTY = replace(SIZE, max_posts=4, train=25, aggregate=5, count=5, sum=5)
+HASTY = replace(SIZE, max_posts=4, aggregate=5, count=5, sum=5)
 """A committee that is not there fails soon."""
 WIDE = replace(LIMITS, max_key_bytes=16 << 20, max_model_bytes=16 << 20, root_window=600, grace=20)
-SECONDS = 90
 
 
 class Process:
@@ -66,7 +72,7 @@ class Process:
 
     def kill(self) -> None:
         self.process.send_signal(signal.SIGKILL)
-        self.process.communicate(timeout=30)
+        self.process.communicate(timeout=SECONDS)
 
     def finish(self, seconds: float = SECONDS) -> dict[str, Any]:
         """Wait for the end; return the JSON document."""
@@ -76,7 +82,7 @@ class Process:
 
     def stop(self) -> int:
         self.process.send_signal(signal.SIGTERM)
-        self.process.communicate(timeout=30)
+        self.process.communicate(timeout=SECONDS)
         return self.process.returncode
 
 
@@ -175,41 +181,38 @@ class Deployment:
         state, prover = self.view.state, self.keys.registration_prover(threads=1)
         for place in range(known, known + number):
             d, dt = DatasetDigest.of_chunks([b"rows %d" % place]), DatasetType(7)
-            msk, secret = MasterSecret.generate(), MessageSecret.generate()
+            msk = MasterSecret.generate()
             certificate = self.certifier.certify(d, msk.public_key(), dt)
             client = ClientOfTest(Credential(msk, d, dt, self.certifier.public_key(), certificate))
-            content = register(
-                client.credential,
-                salt=client.salt,
-                message_secret=secret,
-                certifiers=state.certifier_tree,
-                epoch=Epoch(state.genesis_hash, state.epoch),
-                prover=prover,
-            )
-            self.view.post(post_registration(content, secret, genesis=state.genesis_hash, epoch=state.epoch))
+            self.view.post(register(state, client.credential, salt=client.salt, prover=prover))
             self.clients.append(client)
         self.wait(lambda state: len(state.clients) >= known + number, "the clients")
 
     def submit(
         self, bundle: Bundle, client: ClientOfTest, update: Int64Vector | None, *, spoilt: bool = False
     ) -> None:
-        """Post for a client; a spoilt payload is well-formed, but no honest vector makes such a sum."""
+        """Post for a client; a spoilt payload of a task without proofs parses, but spoils the sum."""
         prepared = prepare_submission(
-            self.view.state,
+            self.view,
             bundle,
             client.credential,
             salt=client.salt,
             target=None if update is None else 0,
             prover=self.keys.submission_prover(threads=1),
-            key_of=self.view.chain.verifier.shares.key_of,
         )
         sealed = seal_submission(prepared, update)
         if spoilt:
-            own = sealed.payloads[0]
-            noise = os.urandom(len(own) - WORDS_AT_THE_END) + own[-WORDS_AT_THE_END:]
+            noise = with_garbage(sealed.payloads[0], proven=False)
             sealed = replace(sealed, payloads=(noise, *sealed.payloads[1:]))
-        blobs = [self.view.upload(payload) for payload in sealed.payloads]
-        self.view.post(post_submission(sealed, blobs, genesis=self.board.genesis.hash))
+        self.view.post(post_submission(self.view, sealed))
+
+    def end_iteration(self, name: str, task_id: bytes) -> None:
+        """Let the owner of a task end its open iteration, in which nobody posted."""
+        place = self.path / f"{name}-certificate"
+        role = RoleKey.from_files(place / "certificate.pem", place / "key.pem")
+        body = end_iteration(task_id, self.bundle(task_id).iterations)
+        self.view.post(make_posting(body, ChainAuthor(role.chain), self.board.genesis.hash, role.sign))
+        self.wait(lambda _: self.bundle(task_id).phase is not Phase.OPEN, "the end of the iteration")
 
     # Waiting
 

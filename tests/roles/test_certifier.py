@@ -9,17 +9,21 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from anofel.board.node.serve import listen
-from anofel.certificates import Purpose, RoleKey
-from anofel.errors import InvalidInput, InvalidProof
-from anofel.keys import KeyDirectory
-from anofel.keystore import KeyFile
-from anofel.phase1_setup.certification import CertificateRequest, request_certificate
+from anofel.disk.keystore import KeyFile
+from anofel.errors import InvalidInput, InvalidKeyFile, InvalidProof
+from anofel.ids import GenesisHash, TaskId
+from anofel.network.transport import Refused, Transport
+from anofel.phase1_setup.step1b_certification import CertificateRequest, request_certificate
+from anofel.pki.certificates import Purpose, RoleKey
+from anofel.pki.testing_ca import TestAuthority
 from anofel.primitives import CertifierKey, DatasetDigest, DatasetType, MasterSecret
-from anofel.roles import client_request
+from anofel.privacy.ledger import Floors, Occasion
+from anofel.privacy.plan import Plan
+from anofel.proofs.keys import KeyDirectory
 from anofel.roles.certificate_files import (
     CertificateDocument,
     InvitationDocument,
@@ -27,16 +31,18 @@ from anofel.roles.certificate_files import (
     NonceDocument,
     RequestDocument,
 )
-from anofel.roles.certifier import Certifier, CertifierDesk
-from anofel.roles.certifier_log import EXPIRY_SECONDS, CertificationRefused
-from anofel.roles.certifier_service import make_app
-from anofel.roles.client_files import NotCertified, credential
+from anofel.roles.certifier.log import EXPIRY_SECONDS, CertificationRefused
+from anofel.roles.certifier.role import Certifier, CertifierOffice
+from anofel.roles.certifier.service import make_app
+from anofel.roles.client import request as client_request
+from anofel.roles.client.files import ClientSettings, NotCertified, credential, open_ledger
 from anofel.roles.directory import RoleBusy, RoleDirectory
+from anofel.serving.listening import listen
 from anofel.studies.table import RowDoesNotFit
-from anofel.testing_ca import TestAuthority
-from anofel.transport import Refused, Transport
+from tests.board.world import World
 from tests.node.certificate import write_tls_files
-from tests.node.support import make_board, running
+from tests.node.support import SECONDS, make_board, running
+from tests.patients import make_task
 from tests.roles.people import (
     TYPE,
     make_certifier,
@@ -76,7 +82,7 @@ def data_of(directory: RoleDirectory) -> Path:
 
 
 def ask(certifier: Certifier, client: RoleDirectory, subject: str = "Ward 3") -> RequestDocument:
-    return client_request.make_request(client, certifier.desk.draw_nonce(subject, TYPE))
+    return client_request.make_request(client, certifier.office.draw_nonce(subject, TYPE))
 
 
 @contextmanager
@@ -87,7 +93,7 @@ def refused(code: str) -> Iterator[None]:
 
 
 def test_a_certificate_by_files(certifier: Certifier, client: RoleDirectory, tmp_path: Path) -> None:
-    (tmp_path / "nonce").write_bytes(certifier.desk.draw_nonce("Ward 3", TYPE).to_bytes() + b"\n")
+    (tmp_path / "nonce").write_bytes(certifier.office.draw_nonce("Ward 3", TYPE).to_bytes() + b"\n")
     request = client_request.make_request(client, NonceDocument.read(tmp_path / "nonce"))
     (tmp_path / "request").write_bytes(request.to_bytes())
     made = certifier.certify(RequestDocument.read(tmp_path / "request"), data_of(client))
@@ -104,7 +110,7 @@ def test_the_same_request_gives_the_same_certificate(certifier: Certifier, clien
     assert certifier.certify(request, data_of(client)).to_bytes() == first.to_bytes()
     again = certifier.certify(ask(certifier, client), data_of(client))
     assert again.to_bytes() == first.to_bytes()
-    assert certifier.desk.log.counts() == {"certificates": 1, "subjects": 1, "open_nonces": 0}
+    assert certifier.office.log.counts() == {"certificates": 1, "subjects": 1, "open_nonces": 0}
 
 
 def test_rule_1_a_request_is_canonical(certifier: Certifier, client: RoleDirectory) -> None:
@@ -124,7 +130,7 @@ def test_rule_2_the_type_is_the_one_of_the_nonce(certifier: Certifier, client: R
     with refused("dataset-type"):
         certifier.certify(replace(ask(certifier, client), dt=8), data_of(client))
     with refused("dataset-type"):
-        certifier.desk.draw_nonce("Ward 3", 8)
+        certifier.office.draw_nonce("Ward 3", 8)
 
 
 def test_rule_3_the_ownership_proof_is_for_this_request(
@@ -133,16 +139,16 @@ def test_rule_3_the_ownership_proof_is_for_this_request(
     stranger = replace(ask(certifier, client), mpk=MasterSecret.generate().public_key().to_bytes())
     with pytest.raises(InvalidProof):
         certifier.certify(stranger, data_of(client))
-    other_nonce = certifier.desk.draw_nonce("Ward 3", TYPE).nonce
+    other_nonce = certifier.office.draw_nonce("Ward 3", TYPE).nonce
     with pytest.raises(InvalidProof):
         certifier.certify(replace(ask(certifier, client), nonce=other_nonce), data_of(client))
-    assert certifier.desk.log.counts()["certificates"] == 0
+    assert certifier.office.log.counts()["certificates"] == 0
 
 
 def test_rule_4_a_nonce_is_good_for_one_request(certifier: Certifier, client: RoleDirectory) -> None:
     with refused("nonce-unknown"):
         certifier.certify(replace(ask(certifier, client), nonce=bytes(32)), data_of(client))
-    nonce = certifier.desk.draw_nonce("Ward 3", TYPE)
+    nonce = certifier.office.draw_nonce("Ward 3", TYPE)
     certifier.certify(client_request.make_request(client, nonce), data_of(client))
     with refused("nonce-used"):  # proofs are randomised, so this is another request
         certifier.certify(client_request.make_request(client, nonce), data_of(client))
@@ -151,18 +157,18 @@ def test_rule_4_a_nonce_is_good_for_one_request(certifier: Certifier, client: Ro
 def test_rule_4_a_nonce_that_waited_too_long_is_refused(
     certifier: Certifier, client: RoleDirectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    log, now = certifier.desk.log, int(time.time())
+    log, now = certifier.office.log, int(time.time())
     used, late = ask(certifier, client), ask(certifier, client)
     first = certifier.certify(used, data_of(client))
-    token = certifier.desk.invite("Ward 3", TYPE)
+    token = certifier.office.invite("Ward 3", TYPE)
     monkeypatch.setattr(time, "time", lambda: now + EXPIRY_SECONDS + 60)
     with refused("nonce-expired"):
         certifier.certify(late, data_of(client))
     assert certifier.certify(used, data_of(client)) == first, "who was answered in time may ask again"
     with refused("invitation-expired"):
-        certifier.desk.answer_invitation(token)
+        certifier.office.answer_invitation(token)
     monkeypatch.setattr(time, "time", lambda: now + 2 * EXPIRY_SECONDS + 60)
-    certifier.desk.draw_nonce("Ward 3", TYPE)
+    certifier.office.draw_nonce("Ward 3", TYPE)
     assert log.counts()["open_nonces"] == 1, "nonces that nobody used are forgotten in the end"
 
 
@@ -227,12 +233,12 @@ def test_rule_7_every_row_fits_the_schema(certifier: Certifier, client: RoleDire
 
 def test_rule_9_duplicates_are_counted(certifier: Certifier, client: RoleDirectory) -> None:
     data = data_of(client)
-    data.write_text(data.read_text() + 4 * "Patient X,50,100,I,,no\n")
-    request = ask(certifier, client)
-    certifier.certify(request, data)  # three of the four equal an earlier one
-    data.write_text(data.read_text() + "Patient Y,50,100,I,,no\n")
+    rows = data.read_text() + 4 * "Patient X,50,100,I,,no\n"
+    data.write_text(rows + "Patient Y,50,100,I,,no\n")
     with refused("duplicate-rows"):
         certifier.certify(ask(certifier, client), data)
+    data.write_text(rows)  # three of the four equal an earlier one
+    certifier.certify(ask(certifier, client), data)
 
 
 def test_rule_10_a_check_of_its_own_that_accepts(
@@ -255,10 +261,58 @@ def test_rule_11_the_data_is_the_one_that_is_shown(
 # What a client refuses
 
 
+def test_rule_13_parts_of_a_table_get_no_certificate_of_their_own(
+    certifier: Certifier, client: RoleDirectory
+) -> None:
+    """One invitation, one key, and a row fewer each time: every part would post as a client of its own."""
+    data, invitation = data_of(client), certifier.office.invite("Ward 3", TYPE)
+
+    def show() -> CertificateDocument:
+        nonce = certifier.office.answer_invitation(invitation)
+        return certifier.certify(client_request.make_request(client, nonce), data)
+
+    made = show()
+    assert show() == made, "the same rows get the same certificate"
+    lines = data.read_text().splitlines(keepends=True)
+    data.write_text("".join(lines[:-1]))
+    with refused("subject-certified"):
+        show()
+    policy = Path(str(certifier.office.config.settings["policy"]))
+    policy.write_text(policy.read_text().replace("type = ", "max_certificates = 2\ntype = ", 1))
+    grown = show()
+    assert grown.d != made.d, "the certifier may allow two, for data that grew"
+    data.write_text("".join(lines[:-2]))
+    with refused("subject-certified"):
+        show()
+
+
+def test_a_table_that_grew_keeps_its_ledger(
+    certifier: Certifier, client: RoleDirectory, tmp_path: Path
+) -> None:
+    data, path = data_of(client), tmp_path / "certificate"
+    policy = Path(str(certifier.office.config.settings["policy"]))
+    policy.write_text(policy.read_text().replace("type = ", "max_certificates = 2\ntype = ", 1))
+    whole = data.read_text()
+    data.write_text("".join(whole.splitlines(keepends=True)[:-1]))
+    spent = []
+    for rows in (data.read_text(), whole):
+        data.write_text(rows)
+        path.write_bytes(certifier.certify(ask(certifier, client), data).to_bytes())
+        client_request.accept_file(client, path)
+        ledger = open_ledger(client.path, ClientSettings.of(client.config), is_new=not spent)
+        if not spent:
+            plan = Plan.of(make_task())
+            occasion = Occasion(board=GenesisHash(GENESIS), task=TaskId(bytes(32)), bundle=0, iteration=1)
+            floors = Floors(max_epsilon=100.0, max_colluders=0)
+            ledger.charge("turn", occasion, plan=plan, floors=floors, anonymity_set=100)
+        spent.append(ledger.spent(delta=1e-5))
+    assert spent[0] == spent[1] > 0
+
+
 def test_a_client_refuses_what_is_not_its_own(
     certifier: Certifier, client: RoleDirectory, tmp_path: Path, keys: KeyDirectory
 ) -> None:
-    nonce = certifier.desk.draw_nonce("Ward 3", TYPE)
+    nonce = certifier.office.draw_nonce("Ward 3", TYPE)
     for change in ({"genesis": bytes(32)}, {"dt": 8}, {"ownership_key": bytes(32)}):
         with pytest.raises(InvalidInput):
             client_request.make_request(client, replace(nonce, **change))  # type: ignore[arg-type]
@@ -291,13 +345,12 @@ def url(certifier: Certifier) -> Iterator[str]:
 
 
 def test_a_certificate_by_http(certifier: Certifier, client: RoleDirectory, url: str) -> None:
-    invitation = CertifierDesk.open(certifier.directory.path).invite("Ward 3", TYPE)
+    invitation = CertifierOffice.open(certifier.directory.path).invite("Ward 3", TYPE)
     made = client_request.request_by_http(client, Transport(url, attempts=1), invitation)
     assert made.certifier == certifier.key.to_bytes()
     credential(client.secrets).verify()
     again = client_request.request_by_http(client, Transport(url, attempts=1), invitation)
     assert again.to_bytes() == made.to_bytes()
-    assert not list(certifier.directory.path.glob(".shown-*"))
 
 
 def test_refusals_by_http_have_their_codes(
@@ -312,12 +365,12 @@ def test_refusals_by_http_have_their_codes(
     assert (caught.value.code, caught.value.status) == ("not-invited", 403)
     write_policy(tmp_path / "certifier", min_rows=31)
     with pytest.raises(Refused, match="30 rows") as caught:
-        client_request.request_by_http(client, transport, certifier.desk.invite("Ward 3", TYPE))
+        client_request.request_by_http(client, transport, certifier.office.invite("Ward 3", TYPE))
     assert caught.value.code == "row-count"
-    for body in (b"", b"\xff\xff\xff\xff", b"\x02\0\0\0{}"):
+    for body in (b"", b"\xff\xff\xff\xff", b"{}"):
         with pytest.raises(Refused) as caught:
-            transport.post("/v1/certificates", body)
-        assert caught.value.status in (400, 422)
+            transport.post("/v1/requests", body)
+        assert (caught.value.status, caught.value.code) == (422, "malformed-document")
 
 
 # On a board
@@ -332,7 +385,7 @@ def test_a_certifier_enrolls_once_and_revokes_once(keys: KeyDirectory, tmp_path:
         for _ in range(2):
             certifier = open_certifier(path, unlock)
             light = certifier.directory.connect()
-            certifier.enroll(light, seconds=30)
+            certifier.enroll(light, seconds=SECONDS)
             assert list(light.state.certifiers) == [certifier.key.to_bytes()]
             light.close()
             certifier.directory.close()
@@ -340,12 +393,20 @@ def test_a_certifier_enrolls_once_and_revokes_once(keys: KeyDirectory, tmp_path:
         assert len(list(certifier.directory.outbox)) == 1
         light = certifier.directory.connect()
         for _ in range(2):
-            certifier.revoke(light, seconds=30)
+            certifier.revoke(light, seconds=SECONDS)
             assert not light.state.certifiers[certifier.key.to_bytes()].in_force
         with refused("key-revoked"):
-            certifier.enroll(light, seconds=30)
+            certifier.enroll(light, seconds=SECONDS)
         light.close()
         certifier.directory.close()
+
+
+def test_a_certifier_with_another_ownership_key_is_not_enrolled(
+    keys: KeyDirectory, certifier: Certifier
+) -> None:
+    genesis = replace(World(keys).genesis, ownership_key=bytes(32))
+    with pytest.raises(InvalidKeyFile, match="is not the ownership key that the board pins"):
+        certifier.enroll(SimpleNamespace(genesis=genesis), seconds=1)  # type: ignore[arg-type]
 
 
 def test_a_document_hides_what_is_secret() -> None:
@@ -390,7 +451,7 @@ def test_the_service_as_a_process_with_tls(
             text += line
         url = json.loads(text)["url"]
         invitation = tmp_path / "invitation.json"
-        words = ["--subject", "Ward 3", "--type", str(TYPE), "--out", invitation]
+        words = ["--subject", "Ward 3", "--type", str(TYPE), "--token-only", "--out", invitation]
         subprocess.run([*command, "invite", path, *words], check=True, capture_output=True)
         assert invitation.stat().st_mode & 0o777 == 0o600
         transport = Transport(url, ca_file=certificate)
@@ -400,7 +461,7 @@ def test_the_service_as_a_process_with_tls(
             RoleDirectory.open(path, unlock, role="certifier")
     finally:
         process.terminate()
-        _, errors = process.communicate(timeout=30)
+        _, errors = process.communicate(timeout=SECONDS)
     assert process.returncode == 0, errors.decode()
 
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from anofel.disk.files import FileExists
+from anofel.disk.keystore import KeyFile, Passphrase, WrongKeyFile
 from anofel.errors import InvalidInput
-from anofel.files import FileExists
-from anofel.keystore import KeyFile, Passphrase, WrongKeyFile
 from anofel.roles.directory import RoleBusy, RoleDirectory, RoleError, read_status, unlock_with
 
 GENESIS = bytes(range(32))

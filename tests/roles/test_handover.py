@@ -9,17 +9,18 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from anofel.board.state import Committee, CommitteeShares, Progress, State
+from anofel.board.state import Committee, CommitteeShares, Phase, Progress, State
 from anofel.errors import InvalidInput
-from anofel.keys import KeyDirectory
-from anofel.learning.build import rule_of
-from anofel.messages import Handover
+from anofel.messages import HandoverTerms
+from anofel.models.rules import rule_of
+from anofel.proofs.keys import KeyDirectory
+from anofel.roles.aggregator.key_handover import HandoverPlan, describe_handover, follow_plan
+from anofel.roles.aggregator.key_secrets import share_name
 from anofel.roles.directory import RoleDirectory, unlock_with
-from anofel.roles.key_handover import HandoverPlan, describe_handover, follow_plan
-from anofel.roles.key_secrets import share_name
 from anofel.roles.owner import initial_model
 from tests.board.world import a_vector
-from tests.roles.support import SECONDS, Deployment, Process, deployed, write_task
+from tests.node.support import SECONDS
+from tests.roles.support import Deployment, Process, deployed, write_task
 
 OLD = ("member-a", "member-b", "member-c")
 NEW = ("member-a", "member-b", "member-d")
@@ -92,7 +93,10 @@ def test_a_committee_refreshes_then_changes_a_member_and_goes_on(world: Deployme
             world.submit(bundle, client, update)
         expected = rule.apply(expected, np.sum(updates, axis=0, dtype=np.int64), 3, 1)
 
+    # New shares count between two iterations; the owner opens the next one when it is back.
     post(1)
+    world.wait(lambda _: world.bundle(task_id).phase is Phase.CLOSED, "the end of the posts")
+    assert owner.stop() == 0
     parties = ["--name", "summer", "--dealer", subjects["member-a"], "--dealer", subjects["member-c"]]
     for name in NEW:
         parties += ["--member", subjects[name]]
@@ -119,6 +123,7 @@ def test_a_committee_refreshes_then_changes_a_member_and_goes_on(world: Deployme
 
     # The next iteration is opened by the new members, the newcomer among them.
     b, d = (world.start("aggregator", "run", name) for name in ("member-b", "member-d"))
+    owner = world.start("owner", "run", "owner", "--end-after", "3")
     post(2)
     second_outcome = world.wait_outcome(task_id, 2)
     assert (second_outcome.progress, second_outcome.count) == (Progress.SUMMED, 3)
@@ -148,7 +153,7 @@ def test_a_plan_keeps_what_it_does_not_name() -> None:
     state = board_with((A, B, C))
     run = describe_handover(state, plan())
     assert (run.members, run.threshold) == ((A, B, C), 2)
-    assert run.handover == Handover(key_id=b"\xaa" * 32, dealers=(1, 2))
+    assert run.handover == HandoverTerms(key_id=b"\xaa" * 32, dealers=(1, 2))
     changed = describe_handover(state, plan(members=[D.hex(), A.hex(), B.hex()], dealers=[C.hex(), A.hex()]))
     assert (changed.members, changed.handover.dealers) == ((A, B, D), (1, 3))  # type: ignore[union-attr]
 

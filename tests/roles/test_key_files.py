@@ -7,17 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from anofel.certificates import Purpose, RoleKey
 from anofel.committee.errors import KeyGenerationFailed
 from anofel.committee.interface import RoundMessage
-from anofel.committee.wire import Reader, Writer
 from anofel.errors import InvalidInput
-from anofel.keys import KeyDirectory
+from anofel.framing import Reader, Writer
 from anofel.messages import ChainAuthor, EndTask, Posting, Run, make_posting
+from anofel.pki.certificates import Purpose, RoleKey
+from anofel.proofs.keys import KeyDirectory
+from anofel.roles.aggregator.key_ceremony import describe_run
+from anofel.roles.aggregator.key_files import BadRoundFile, Exchange, FileCeremony, Standing, make_round_file
+from anofel.roles.aggregator.key_secrets import share_name
 from anofel.roles.directory import RoleDirectory, unlock_with
-from anofel.roles.key_ceremony import describe_run
-from anofel.roles.key_files import BadRoundFile, Exchange, FileCeremony, Standing, make_round_file
-from anofel.roles.key_secrets import share_name
 from anofel.roles.role import ROLE_KEY
 from tests.node.support import make_board
 from tests.roles.support import Deployment, deployed

@@ -8,9 +8,9 @@ import pytest
 from anofel.committee import schemes
 from anofel.committee.errors import KeyGenerationFailed
 from anofel.committee.interface import RoundMessage
-from anofel.keys import KeyDirectory
-from anofel.phase1_setup.committee_keys import generation_run, post_round
-from anofel.roles.key_ceremony import KeyCeremony
+from anofel.phase1_setup.step1c_committee_key import generation_run, post_round
+from anofel.proofs.keys import KeyDirectory
+from anofel.roles.aggregator.key_ceremony import KeyCeremony
 from tests.board.world import World
 
 
@@ -35,7 +35,7 @@ def test_a_run_that_failed_is_judged_from_the_board(keys: KeyDirectory, culprits
         begun = schemes.by_name("lattice").key_generation().begin(described, member.number)
         body = begun.message.body[:-1] if member.number in culprits else begun.message.body
         sent = RoundMessage(run_id=described.run_id, round=0, sender=member.number, body=body)
-        world.board.post_as(member.role, post_round(run, sent, world.board.store(body)))
+        world.board.post_as(member.role, post_round(run, sent, world.board.upload(body)))
     ceremony = object.__new__(KeyCeremony)
     ceremony.described, ceremony.run_id = run, described.run_id
     board = SimpleNamespace(genesis=world.genesis, attachments=world.board.attachments)

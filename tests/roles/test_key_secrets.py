@@ -6,9 +6,9 @@ from types import SimpleNamespace
 import pytest
 
 from anofel.board.state import Committee, CommitteeShares, KeyRun, KeyVote, State
-from anofel.keystore import KeyFile, Keystore
-from anofel.messages import Handover, Run
-from anofel.roles.key_secrets import forget_stale, run_name, share_name
+from anofel.disk.keystore import KeyFile, Keystore
+from anofel.messages import HandoverTerms, Run
+from anofel.roles.aggregator.key_secrets import forget_stale, run_name, share_name
 
 KEY, ME, OTHER = b"\xaa" * 32, b"\x01" * 32, b"\x02" * 32
 OLD, NEW = b"\x10" * 32, b"\x11" * 32
@@ -22,7 +22,7 @@ def shares(run_id: bytes, shares_id: bytes, epoch: int, members: tuple[bytes, ..
 def a_run(
     run_id: bytes, *, base: bytes = b"", made: bytes = b"", members: tuple[bytes, ...] = (ME, OTHER)
 ) -> KeyRun:
-    handover = Handover(key_id=KEY, dealers=(1, 2)) if base else None
+    handover = HandoverTerms(key_id=KEY, dealers=(1, 2)) if base else None
     described = Run(nonce=run_id, scheme=0, threshold=2, members=members, handover=handover)
     run = KeyRun(run_id, described, ME, 1, base=base, share_epoch=1 if base else 0, done=bool(made))
     if made:

@@ -1,5 +1,6 @@
 """kill -9 of every role around all that it writes down or sends: it goes on, nothing is lost or doubled."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -11,11 +12,12 @@ from pathlib import Path
 import pytest
 
 from anofel.board.state import Phase, Progress
-from anofel.certificates import Purpose
-from anofel.keys import KeyDirectory
+from anofel.pki.certificates import Purpose
+from anofel.pki.testing_ca import write_role
+from anofel.proofs.keys import KeyDirectory
 from anofel.roles.certificate_files import CertificateDocument
-from anofel.testing_ca import write_role
 from tests.board.world import a_vector
+from tests.node.support import SECONDS
 from tests.roles.people import TYPE, make_client, write_policy, write_table
 from tests.roles.stage import Stage, playing, staged
 from tests.roles.support import Deployment, Process, deployed, write_task
@@ -33,7 +35,7 @@ def points(times: dict[str, int]) -> list[Point]:
     ]
 
 
-def dies(process: Process, seconds: float = 120) -> None:
+def dies(process: Process, seconds: float = SECONDS) -> None:
     """Wait until the process killed itself."""
     process.process.communicate(timeout=seconds)
     assert process.process.returncode == -signal.SIGKILL, process.log.read_text()
@@ -136,7 +138,7 @@ def test_a_member_that_makes_a_key(trained: tuple[Deployment, bytes], point: Poi
 def stage(keys: KeyDirectory, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     with staged(keys, tmp_path_factory.mktemp("stage")) as made:
         with playing(made.client()) as other:
-            other.register(seconds=60)  # an anonymity set of one is none
+            other.register(seconds=SECONDS)  # an anonymity set of one is none
         yield made
 
 
@@ -147,27 +149,25 @@ def stage(keys: KeyDirectory, tmp_path_factory: pytest.TempPathFactory) -> Itera
 def test_a_client(stage: Stage, point: Point) -> None:
     made = stage.client()
     with playing(made) as client:
-        client.register(seconds=60)
+        client.register(seconds=SECONDS)
     path, unlock = made
     words = ["client", "run", str(path), "--key-file", str(unlock.path)]
     dying = subprocess.Popen([sys.executable, "-m", "tests.roles.dying", *map(str, point), *words])
     pump_until(stage, lambda: dying.poll() is not None)
     assert dying.returncode == -signal.SIGKILL
     with playing(made) as client:
-        end = time.monotonic() + 120
+        end = time.monotonic() + SECONDS
         while not client.journal.turns() or not client.journal.turns()[0].outcome:
             assert time.monotonic() < end, client.waits_for
             stage.pump()
             client.work()
         first = client.journal.turns()[0]
-        lost = point[:2] in (("after", "charge"), ("before", "draft"))
         assert first.accepted != (first.skipped != ""), first
-        assert first.accepted or lost or first.skipped == "late"
-        charged = client.ledger.charges(client.credential.d.to_bytes().hex())
-        assert len({iteration for _, iteration, _ in charged}) == len(charged)
+        assert first.accepted or first.skipped == "late", "what was charged is posted, if only with noise"
+        assert len({made.occasion for made in client.ledger.charges()}) == len(client.ledger.charges())
 
 
-def pump_until(stage: Stage, condition, seconds: float = 120) -> None:  # type: ignore[no-untyped-def]
+def pump_until(stage: Stage, condition, seconds: float = SECONDS) -> None:  # type: ignore[no-untyped-def]
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "What was waited for did not happen."
@@ -208,7 +208,7 @@ def run(directory: Path, *words: str, at: Point | None = None) -> None:
     ended = subprocess.run(
         [sys.executable, *command, *words],
         cwd=directory,
-        env={"PYTHONPATH": str(Path(__file__).parents[2]), "PATH": ""},
+        env={"PYTHONPATH": f"{Path(__file__).parents[2]}:{os.environ.get('PYTHONPATH', '')}", "PATH": ""},
         capture_output=True,
         check=False,
     )

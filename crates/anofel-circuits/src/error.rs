@@ -55,8 +55,8 @@ pub enum Error {
         /// How many it has.
         found: usize,
     },
-    /// A proving key where a verification key is needed, or the reverse.
-    #[error("this is a {found} key; a {expected} key is needed")]
+    /// A file of another role.
+    #[error("this {}; a {expected} key is needed", if *.found == "tables" { "file is tables".to_string() } else { format!("is a {found} key") })]
     KeyRole {
         /// What is needed.
         expected: &'static str,
@@ -84,6 +84,12 @@ pub enum Error {
         expected: String,
         /// The id of the file.
         found: String,
+    },
+    /// Tables that do not follow from the key.
+    #[error("these are not the tables of the {statement} proving key")]
+    KeyTables {
+        /// Which statement.
+        statement: &'static str,
     },
     /// A verification key that would accept false proofs or none.
     #[error("the {statement} key is unsafe: {reason}")]

@@ -51,13 +51,13 @@ fn widths_are_those_of_the_design() {
         (524_287, 1024, 30, 8),
     ] {
         assert_eq!((sum_bits(bound, posts), guard_bits(posts)), (b, g));
-        assert_eq!(Codec::new(5, bound, posts).unwrap().wire_bits(), b + g);
+        assert_eq!(Codec::new(5, bound, posts, None).unwrap().wire_bits(), b + g);
     }
 }
 
 #[test]
 fn a_width_beyond_the_limit_is_refused_with_its_number() {
-    let error = Codec::new(5, 524_287, 1 << 14).unwrap_err();
+    let error = Codec::new(5, 524_287, 1 << 14, None).unwrap_err();
     assert_eq!(
         error,
         Error::Range {
@@ -80,7 +80,7 @@ fn the_guard_is_the_smallest_that_covers_eight_deviations() {
 
 #[test]
 fn values_beyond_the_bound_and_wrong_lengths_are_refused() {
-    let codec = Codec::new(3, 100, 8).unwrap();
+    let codec = Codec::new(3, 100, 8, None).unwrap();
     assert!(codec.check(&[100, -100, 0]).is_ok());
     assert!(codec.check(&[101, 0, 0]).is_err());
     assert!(codec.check(&[0, -101, 0]).is_err());
@@ -92,7 +92,7 @@ fn values_beyond_the_bound_and_wrong_lengths_are_refused() {
 fn all_extremes_at_once_are_added_exactly() {
     for bound in [1, 127, 32767, (1 << 29) - 1] {
         for sign in [1, -1] {
-            let codec = Codec::new(DEGREE + 3, bound, 8).unwrap();
+            let codec = Codec::new(DEGREE + 3, bound, 8, None).unwrap();
             let vectors = vec![vec![sign * bound as i64; DEGREE + 3]; 8];
             let sums = add_and_decode(&codec, &vectors, bound).unwrap();
             assert!(sums.iter().all(|sum| *sum == 8 * sign * bound as i64));
@@ -102,7 +102,7 @@ fn all_extremes_at_once_are_added_exactly() {
 
 #[test]
 fn a_uniform_word_vector_is_not_decodable() {
-    let codec = Codec::new(DEGREE, 32767, 512).unwrap();
+    let codec = Codec::new(DEGREE, 32767, 512, None).unwrap();
     let mut rng = rng(5);
     let words: Vec<u64> = (0..DEGREE).map(|_| rng.gen::<u64>() & codec.word_mask()).collect();
     let result = codec.decode(0, &words, &vec![0; DEGREE], 512, &mut vec![0; DEGREE]);
@@ -111,7 +111,7 @@ fn a_uniform_word_vector_is_not_decodable() {
 
 /// Words of a sum with zero mask, one of which is changed: which check refuses it?
 fn decode_zeros_with(change: impl Fn(&mut [u64])) -> Result<(), Error> {
-    let codec = Codec::new(DEGREE - 1, 32767, 512).unwrap();
+    let codec = Codec::new(DEGREE - 1, 32767, 512, None).unwrap();
     let mut words = vec![0; DEGREE];
     change(&mut words);
     codec.decode(0, &words, &vec![0; DEGREE], 4, &mut vec![0; DEGREE])
@@ -146,7 +146,7 @@ fn each_check_of_the_decoder_refuses_alone() {
 
 #[test]
 fn five_hundred_posts_stay_within_the_guard() {
-    let codec = Codec::new(DEGREE, 32767, 512).unwrap();
+    let codec = Codec::new(DEGREE, 32767, 512, None).unwrap();
     let mut rng = rng(9);
     let vectors: Vec<Vec<i64>> =
         (0..512).map(|_| (0..DEGREE).map(|_| rng.gen_range(-32767..=32767)).collect()).collect();
@@ -167,7 +167,7 @@ proptest! {
         seed: u64,
     ) {
         let bound = (1u64 << bits) - 1;
-        let Ok(codec) = Codec::new(length, bound, max_posts) else { return Ok(()) };
+        let Ok(codec) = Codec::new(length, bound, max_posts, None) else { return Ok(()) };
         let mut rng = rng(seed);
         let largest = bound as i64;
         let vectors: Vec<Vec<i64>> = (0..posts.min(max_posts))
@@ -183,7 +183,7 @@ proptest! {
 
     #[test]
     fn encode_and_switch_are_their_formulas(bound in 1u64..1 << 20, posts in 1u32..256, c in 0..MODULUS, m: i64) {
-        let codec = Codec::new(1, bound, posts).unwrap();
+        let codec = Codec::new(1, bound, posts, None).unwrap();
         let (b, w) = (sum_bits(bound, posts), codec.wire_bits());
         let m = m % (bound as i64 + 1);
         let mu = (Q * i128::from(m) + (1 << (b - 1))).div_euclid(1 << b).rem_euclid(Q);
@@ -194,7 +194,7 @@ proptest! {
 
     #[test]
     fn packing_is_undone(seed: u64, bound in 1u64..1 << 24) {
-        let codec = Codec::new(DEGREE, bound, 16).unwrap();
+        let codec = Codec::new(DEGREE, bound, 16, None).unwrap();
         let mut rng = rng(seed);
         let words: Vec<u64> = (0..DEGREE).map(|_| rng.gen::<u64>() & codec.word_mask()).collect();
         let mut bytes = vec![0; codec.packed_bytes()];

@@ -52,7 +52,8 @@ fn ballots_for_one_to_five_committees_verify_and_count() {
         let bundle = bundle(committees, 9, &blinding);
         let mut tallies = vec![Tally::default(); size];
         for target in (0..size).map(Some).chain([None, Some(0)]) {
-            let ballot = Ballot::new(&bundle, &opening(target, 9, &blinding), &mut rng).unwrap();
+            let (ballot, _) =
+                Ballot::new(&bundle, &opening(target, 9, &blinding), &mut rng).unwrap();
             let bytes = ballot.to_bytes();
             assert_eq!(bytes.len(), Ballot::length(&bundle));
             Ballot::from_bytes(&bundle, &bytes).unwrap().verify(&bundle).unwrap();
@@ -92,7 +93,7 @@ fn a_batch_of_ballots_names_the_bad_ones() {
     let mut ballots: Vec<Vec<u8>> = bundles
         .iter()
         .map(|bundle| {
-            Ballot::new(bundle, &opening(Some(1), 9, &blinding), &mut rng).unwrap().to_bytes()
+            Ballot::new(bundle, &opening(Some(1), 9, &blinding), &mut rng).unwrap().0.to_bytes()
         })
         .collect();
     let refused = |ballots: &[Vec<u8>]| {
@@ -142,7 +143,8 @@ fn every_field_of_the_challenge_counts() {
     let twin = Committee { key_id: [8; 32], ..any.clone() };
     let committees = vec![committee(&dealt, Accepts::Types(vec![4, 9])), any, twin];
     let honest = bundle(committees, 9, &blinding);
-    let bytes = Ballot::new(&honest, &opening(Some(0), 9, &blinding), &mut rng).unwrap().to_bytes();
+    let bytes =
+        Ballot::new(&honest, &opening(Some(0), 9, &blinding), &mut rng).unwrap().0.to_bytes();
     let verify = |bundle: &Bundle, bytes: &[u8]| Ballot::from_bytes(bundle, bytes)?.verify(bundle);
     verify(&honest, &bytes).unwrap();
     let changes: [(&str, Change<'_>); 11] = [
@@ -181,7 +183,7 @@ fn a_ballot_of_another_length_or_encoding_is_refused() {
     let blinding = TypeBlinding::generate(&mut rng);
     let dealt = insecure_deal(Shape::new(1, 3, 2).unwrap(), &mut rng);
     let bundle = bundle(vec![committee(&dealt, Accepts::Types(vec![9]))], 9, &blinding);
-    let bytes = Ballot::new(&bundle, &opening(None, 9, &blinding), &mut rng).unwrap().to_bytes();
+    let bytes = Ballot::new(&bundle, &opening(None, 9, &blinding), &mut rng).unwrap().0.to_bytes();
     let read = |bytes: &[u8]| Ballot::from_bytes(&bundle, bytes).map(drop);
     assert!(matches!(read(&bytes[1..]), Err(Error::Length { .. })));
     assert!(matches!(read(&[&bytes[..], &[0]].concat()), Err(Error::Length { .. })));

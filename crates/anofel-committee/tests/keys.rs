@@ -1,4 +1,4 @@
-//! Key generation and resharing: honest runs, and every way to cheat.
+//! Key generation and handover: honest runs, and every way to cheat.
 #![allow(missing_docs, clippy::unwrap_used, reason = "tests")]
 
 mod common;
@@ -7,11 +7,13 @@ use std::collections::BTreeMap;
 
 use anofel_committee::group::{base, lagrange};
 use anofel_committee::keys::dealing::Dealing;
-use anofel_committee::keys::{dkg, reshare, SecretShares, Shape, ThresholdKeys};
+use anofel_committee::keys::{dkg, handover, SecretShares, Shape, ThresholdKeys};
 use anofel_committee::Error;
 use common::{insecure_deal, rng};
 use curve25519_dalek::scalar::Scalar;
 use zeroize::Zeroizing;
+
+const RUN: &[u8] = b"this run";
 
 type Packages = BTreeMap<u16, Vec<u8>>;
 
@@ -27,7 +29,7 @@ fn run(num_keys: usize, num_members: u16, threshold: u16) -> Run {
     let mut rng = rng(1);
     let (mut states, mut packages, mut dealt) = (BTreeMap::new(), Packages::new(), BTreeMap::new());
     for member in shape.members() {
-        let (state, package) = dkg::part1(shape, member, &mut rng).unwrap();
+        let (state, package) = dkg::part1(shape, member, RUN, &mut rng).unwrap();
         assert_eq!(package.len(), dkg::package_bytes(shape));
         states.insert(member, state);
         packages.insert(member, package);
@@ -50,6 +52,7 @@ impl Run {
         dkg::part3(
             self.shape,
             member,
+            RUN,
             &self.states[&member],
             &self.packages,
             &self.incoming(member),
@@ -66,7 +69,7 @@ fn reconstruct(shares: &[&SecretShares], key: usize) -> Scalar {
 fn observed(shape: Shape, packages: &Packages) -> Result<ThresholdKeys, Error> {
     let checked = packages
         .iter()
-        .map(|(&member, package)| dkg::check_package(shape, member, package))
+        .map(|(&member, package)| dkg::check_package(shape, member, RUN, package))
         .collect::<Result<Vec<_>, _>>()?;
     dkg::public_keys(shape, &checked.iter().collect::<Vec<_>>())
 }
@@ -104,13 +107,39 @@ fn a_bad_proof_of_knowledge_names_its_member() {
         for part in 0..2 {
             let mut packages = run.packages.clone();
             let other = run.packages[&1].clone();
-            let at = dkg::package_bytes(run.shape) - (2 - key) * 64 + part * 32;
+            let at = dkg::package_bytes(run.shape) - (3 - key) * 64 + part * 32;
             packages.get_mut(&2).unwrap()[at..at + 32].copy_from_slice(&other[at..at + 32]);
-            let error = observed(run.shape, &packages).err().unwrap();
+            let (state, _) = dkg::part1(run.shape, 1, RUN, &mut rng(3)).unwrap();
+            let error = dkg::part2(run.shape, 1, &state, &packages).err().unwrap();
             let what = "the proof of knowledge of a dealt secret";
             assert_eq!(error, Error::Proof { what }.by(2));
-            let (state, _) = dkg::part1(run.shape, 1, &mut rng(3)).unwrap();
-            assert_eq!(dkg::part2(run.shape, 1, &state, &packages).err(), Some(error));
+            assert_eq!(observed(run.shape, &packages).err().unwrap().culprit(), Some(2));
+        }
+    }
+}
+
+#[test]
+fn a_package_of_another_run_or_member_names_its_sender() {
+    let what = "the proof that the package was made for this run";
+    for num_keys in [1, 3] {
+        let run = run(num_keys, 3, 2);
+        let shape = run.shape;
+        for (&member, package) in &run.packages {
+            dkg::check_package(shape, member, RUN, package).unwrap();
+            let elsewhere = dkg::check_package(shape, member, b"another run", package);
+            assert_eq!(elsewhere.err(), Some(Error::Proof { what }.by(member)));
+            let other = member % 3 + 1;
+            let claimed = dkg::check_package(shape, other, RUN, package);
+            assert_eq!(claimed.err(), Some(Error::Proof { what }.by(other)));
+        }
+        // The proof of another package, and each half of it.
+        for range in [0..64, 0..32, 32..64] {
+            let mut mixed = run.packages[&1].clone();
+            let end = mixed.len() - 64;
+            let range = end + range.start..end + range.end;
+            mixed[range.clone()].copy_from_slice(&run.packages[&2][range]);
+            let error = dkg::check_package(shape, 1, RUN, &mixed).err();
+            assert_eq!(error, Some(Error::Proof { what }.by(1)));
         }
     }
 }
@@ -159,7 +188,7 @@ fn a_bad_share_names_its_dealer_to_the_receiver_and_to_everybody() {
 fn a_damaged_state_is_refused() {
     let run = run(2, 3, 2);
     for state in [&run.states[&1][1..], &run.states[&1][..20], &[]] {
-        assert!(dkg::part3(run.shape, 1, state, &run.packages, &run.incoming(1)).is_err());
+        assert!(dkg::part3(run.shape, 1, RUN, state, &run.packages, &run.incoming(1)).is_err());
     }
 }
 
@@ -202,17 +231,17 @@ fn shares_of_other_keys_are_refused() {
     assert!(!format!("{:?}", one.shares[0]).contains(&format!("{:?}", one.shares[0].scalars()[0])));
 }
 
-struct Reshared {
+struct HandedOver {
     keys: ThresholdKeys,
     shares: Vec<SecretShares>,
 }
 
-fn reshare(old: &common::InsecureDealt, dealers: &[u16], new: Shape) -> Reshared {
+fn hand_over(old: &common::InsecureDealt, dealers: &[u16], new: Shape) -> HandedOver {
     let mut rng = rng(6);
-    let dealt: Vec<reshare::Dealt> = dealers
+    let dealt: Vec<handover::Dealt> = dealers
         .iter()
         .map(|&d| {
-            reshare::deal(&old.keys, &old.shares[usize::from(d) - 1], dealers, new, &mut rng)
+            handover::deal(&old.keys, &old.shares[usize::from(d) - 1], dealers, new, &mut rng)
                 .unwrap()
         })
         .collect();
@@ -220,10 +249,10 @@ fn reshare(old: &common::InsecureDealt, dealers: &[u16], new: Shape) -> Reshared
         .iter()
         .zip(&dealt)
         .map(|(&d, (commitments, _))| {
-            reshare::check_dealing(&old.keys, dealers, d, new, commitments).unwrap()
+            handover::check_dealing(&old.keys, dealers, d, new, commitments).unwrap()
         })
         .collect();
-    let keys = reshare::new_keys(&old.keys, new, &dealings.iter().collect::<Vec<_>>()).unwrap();
+    let keys = handover::new_keys(&old.keys, new, &dealings.iter().collect::<Vec<_>>()).unwrap();
     let shares = new
         .members()
         .map(|member| {
@@ -234,17 +263,17 @@ fn reshare(old: &common::InsecureDealt, dealers: &[u16], new: Shape) -> Reshared
                     dealing.check_shares(member, &shares[usize::from(member) - 1]).unwrap()
                 })
                 .collect();
-            reshare::receive(&keys, member, &received).unwrap()
+            handover::receive(&keys, member, &received).unwrap()
         })
         .collect();
-    Reshared { keys, shares }
+    HandedOver { keys, shares }
 }
 
 #[test]
 fn a_refresh_and_a_change_of_members_keep_the_key_and_retire_the_shares() {
     let old = insecure_deal(Shape::new(2, 3, 2).unwrap(), &mut rng(7));
     for (dealers, n, t) in [([1, 2], 3, 2), ([2, 3], 3, 2), ([1, 3], 5, 3), ([1, 2], 2, 2)] {
-        let new = reshare(&old, &dealers, Shape::new(2, n, t).unwrap());
+        let new = hand_over(&old, &dealers, Shape::new(2, n, t).unwrap());
         assert_eq!(new.keys.encoded_public(), old.keys.encoded_public());
         ThresholdKeys::from_bytes(new.keys.shape(), &new.keys.to_bytes()).unwrap();
         let chosen: Vec<&SecretShares> = new.shares.iter().rev().take(t.into()).collect();
@@ -264,12 +293,12 @@ fn a_dealer_cannot_change_the_key() {
     let new = Shape::new(2, 3, 2).unwrap();
     // Honest for the wrong quorum: the constant has another Lagrange weight.
     let (commitments, _) =
-        reshare::deal(&old.keys, &old.shares[0], &[1, 3], new, &mut rng(9)).unwrap();
-    let error = reshare::check_dealing(&old.keys, &[1, 2], 1, new, &commitments).err().unwrap();
+        handover::deal(&old.keys, &old.shares[0], &[1, 3], new, &mut rng(9)).unwrap();
+    let error = handover::check_dealing(&old.keys, &[1, 2], 1, new, &commitments).err().unwrap();
     let what = "the match of the dealt secret with the dealer's own share";
     assert_eq!(error, Error::Proof { what }.by(1));
-    let dealing = reshare::check_dealing(&old.keys, &[1, 3], 1, new, &commitments).unwrap();
-    let error = reshare::new_keys(&old.keys, new, &[&dealing]).err().unwrap();
+    let dealing = handover::check_dealing(&old.keys, &[1, 3], 1, new, &commitments).unwrap();
+    let error = handover::new_keys(&old.keys, new, &[&dealing]).err().unwrap();
     assert_eq!(error, Error::Proof { what: "the unchanged public key" });
 }
 
@@ -280,11 +309,11 @@ fn dealers_are_t_old_members_with_current_shares() {
     let new = Shape::new(1, 3, 2).unwrap();
     for dealers in [&[1][..], &[1, 2, 3], &[2, 1], &[1, 1], &[1, 4], &[2, 3]] {
         assert!(
-            reshare::deal(&old.keys, &old.shares[0], dealers, new, &mut rng(12)).is_err(),
+            handover::deal(&old.keys, &old.shares[0], dealers, new, &mut rng(12)).is_err(),
             "{dealers:?}"
         );
     }
-    assert!(reshare::deal(&old.keys, &foreign.shares[0], &[1, 2], new, &mut rng(12)).is_err());
+    assert!(handover::deal(&old.keys, &foreign.shares[0], &[1, 2], new, &mut rng(12)).is_err());
 }
 
 #[test]
@@ -292,8 +321,8 @@ fn shares_dealt_to_another_are_refused() {
     let old = insecure_deal(Shape::new(1, 3, 2).unwrap(), &mut rng(13));
     let new = Shape::new(1, 3, 2).unwrap();
     let (commitments, shares): (Vec<u8>, Vec<Zeroizing<Vec<u8>>>) =
-        reshare::deal(&old.keys, &old.shares[0], &[1, 2], new, &mut rng(14)).unwrap();
-    let dealing = reshare::check_dealing(&old.keys, &[1, 2], 1, new, &commitments).unwrap();
+        handover::deal(&old.keys, &old.shares[0], &[1, 2], new, &mut rng(14)).unwrap();
+    let dealing = handover::check_dealing(&old.keys, &[1, 2], 1, new, &commitments).unwrap();
     assert!(dealing.check_shares(1, &shares[0]).is_ok());
     assert!(dealing.check_shares(2, &shares[0]).is_err());
     assert!(dealing.check_shares(4, &shares[0]).is_err());

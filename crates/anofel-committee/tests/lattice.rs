@@ -9,7 +9,7 @@ use anofel_committee::group::{base, random_scalar};
 use anofel_committee::keys::Shape;
 use anofel_committee::lattice::{
     combine, partial_decrypt, refused_envelopes, verify_envelope, verify_share, Accumulator,
-    Checked, Codec, EncryptedSum, Post, Prepared, ENVELOPE_BYTES, NUM_KEYS, SHARE_BYTES,
+    Checked, Codec, EncryptedSum, Post, Prepared, Submitted, ENVELOPE_BYTES, NUM_KEYS, SHARE_BYTES,
 };
 use anofel_committee::ring::{centred_binomial, DEGREE};
 use anofel_committee::transcript::Transcript;
@@ -30,7 +30,7 @@ fn committee() -> &'static InsecureDealt {
 }
 
 fn codec() -> Codec {
-    Codec::new(LENGTH, 1000, POSTS).unwrap()
+    Codec::new(LENGTH, 1000, POSTS, None).unwrap()
 }
 
 fn post(number: u8) -> Post {
@@ -52,16 +52,22 @@ fn values(number: u8) -> Vec<i64> {
 }
 
 fn contribution(number: u8, seed: u64) -> ([u8; ENVELOPE_BYTES], Vec<u8>) {
-    let keys = &committee().keys.public()[..NUM_KEYS - 1];
-    let prepared = Prepared::new(codec(), &post(number), keys, &mut rng(seed));
+    let keys = committee().keys.public();
+    let prepared = Prepared::new(codec(), &post(number), keys, None, &mut rng(seed)).unwrap();
     let envelope = *prepared.envelope();
-    (envelope, prepared.seal(&values(number)).unwrap())
+    (envelope, prepared.seal(&values(number), &mut rng(seed)).unwrap())
+}
+
+fn checked(envelope: &[u8], payload: &[u8]) -> Result<Checked, Error> {
+    let post = post(0);
+    let submitted = Submitted { post: &post, envelope, bit: &[], payload };
+    Checked::all(codec(), committee().keys.public(), &[submitted], &mut rng(7)).pop().unwrap()
 }
 
 fn add(contributions: &[([u8; ENVELOPE_BYTES], Vec<u8>)]) -> EncryptedSum {
     let mut sum = Accumulator::new(codec(), POSTS);
     for (envelope, payload) in contributions {
-        sum.add(&Checked::new(codec(), &envelope[..32], payload).unwrap()).unwrap();
+        sum.add(&checked(envelope, payload).unwrap()).unwrap();
     }
     sum.finish()
 }
@@ -113,7 +119,7 @@ fn a_sum_is_written_and_read_back() {
 #[test]
 fn more_posts_than_the_widths_allow_are_refused() {
     let (envelope, payload) = contribution(1, 1);
-    let checked = Checked::new(codec(), &envelope[..32], &payload).unwrap();
+    let checked = checked(&envelope, &payload).unwrap();
     let mut sum = Accumulator::new(codec(), 2);
     sum.add(&checked).unwrap();
     sum.add(&checked).unwrap();
@@ -218,7 +224,7 @@ fn two_answers_to_one_first_message_give_r() {
 #[test]
 fn a_malformed_payload_is_refused() {
     let (envelope, payload) = contribution(1, 1);
-    let read = |payload: &[u8]| Checked::new(codec(), &envelope[..32], payload).map(drop);
+    let read = |payload: &[u8]| checked(&envelope, payload).map(drop);
     assert_eq!(read(&payload), Ok(()));
     assert!(matches!(read(&payload[1..]), Err(Error::Length { .. })));
     let mut changed = payload.clone();

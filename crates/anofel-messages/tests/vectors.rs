@@ -101,10 +101,10 @@ fn what_would_not_decode_is_not_encoded() {
     let error = encode(exclusion, &[Value::Bytes(vec![255; 32]), Value::Number(0)]).unwrap_err();
     assert_eq!((error.layout(), error.path()), ("Exclusion", "nullifier"));
     let dealers = Value::List(vec![Value::Number(1); 17]);
-    let error = encode(find("Handover").unwrap(), &[Value::Bytes(vec![0; 32]), dealers]);
+    let error = encode(find("HandoverTerms").unwrap(), &[Value::Bytes(vec![0; 32]), dealers]);
     assert_eq!(
         error.unwrap_err().to_string(),
-        "Handover.dealers: too long: 17 where at most 16 are admitted"
+        "HandoverTerms.dealers: too long: 17 where at most 16 are admitted"
     );
 }
 

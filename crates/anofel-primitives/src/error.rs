@@ -58,6 +58,12 @@ pub enum Error {
         /// How many leaves there are.
         size: usize,
     },
+    /// A stored node that is not the hash of its children.
+    #[error("a node of level {level} of the tree is not the hash of its children")]
+    WrongNode {
+        /// The level, the leaves being level 0.
+        level: usize,
+    },
     /// A leaf that is not in the tree.
     #[error("this leaf is not in the tree")]
     NotAMember,

@@ -126,6 +126,49 @@ impl Tree {
         self.levels[0].iter().skip(from).flat_map(field::to_bytes).collect()
     }
 
+    /// The size (8 bytes, little-endian), then every node level by level, leaves first, the root last.
+    pub fn to_node_bytes(&self) -> Vec<u8> {
+        let mut bytes = (self.size() as u64).to_le_bytes().to_vec();
+        bytes.reserve_exact(self.levels.iter().map(Vec::len).sum::<usize>() * FIELD_BYTES);
+        bytes.extend(self.levels.iter().flatten().flat_map(field::to_bytes));
+        bytes
+    }
+
+    /// Reads what [`Tree::to_node_bytes`] wrote, without hashing the tree again: for a file of one's own
+    /// whose bytes are known to be those that were written. Only the way from the last leaf to the root
+    /// is hashed and compared.
+    pub fn from_node_bytes(kind: TreeKind, bytes: &[u8]) -> Result<Self, Error> {
+        const WHAT: &str = "the tree";
+        const HEAD: usize = 8;
+        let too_short = Error::Length { what: WHAT, expected: HEAD, found: bytes.len() };
+        let head = bytes.get(..HEAD).ok_or(too_short)?;
+        let size = read_size(kind, head)?;
+        let mut widths = vec![size];
+        for level in 0..kind.depth() {
+            widths.push(widths[level].div_ceil(ARITY));
+        }
+        let expected = HEAD + widths.iter().sum::<usize>() * FIELD_BYTES;
+        if bytes.len() != expected {
+            return Err(Error::Length { what: WHAT, expected, found: bytes.len() });
+        }
+        let mut rest = bytes[HEAD..].chunks(FIELD_BYTES).map(|c| field::from_bytes("a node", c));
+        let mut tree = Self::new(kind);
+        for (level, width) in tree.levels.iter_mut().zip(widths) {
+            *level = rest.by_ref().take(width).collect::<Result<Vec<Fr>, Error>>()?;
+        }
+        let mut position = size.saturating_sub(1);
+        for level in 1..=kind.depth() {
+            position /= ARITY;
+            if tree.levels[level]
+                .get(position)
+                .is_some_and(|node| *node != tree.node(level, position))
+            {
+                return Err(Error::WrongNode { level });
+            }
+        }
+        Ok(tree)
+    }
+
     /// Which tree this is.
     pub fn kind(&self) -> TreeKind {
         self.kind
@@ -251,6 +294,15 @@ impl Tree {
     }
 }
 
+/// The number of leaves, from the first 8 bytes.
+fn read_size(kind: TreeKind, head: &[u8]) -> Result<usize, Error> {
+    let size = u64::from_le_bytes(std::array::from_fn(|i| head[i]));
+    usize::try_from(size)
+        .ok()
+        .filter(|size| *size <= kind.capacity())
+        .ok_or(Error::TreeFull { capacity: kind.capacity() })
+}
+
 /// The right edge of a tree: enough to append leaves and know the root, a few kilobytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Frontier {
@@ -340,11 +392,7 @@ impl Frontier {
         const HEAD: usize = 8 + FIELD_BYTES;
         let too_short = Error::Length { what: WHAT, expected: HEAD, found: bytes.len() };
         let head = bytes.get(..HEAD).ok_or(too_short)?;
-        let size = u64::from_le_bytes(std::array::from_fn(|i| head[i]));
-        let size = usize::try_from(size)
-            .ok()
-            .filter(|size| *size <= kind.capacity())
-            .ok_or(Error::TreeFull { capacity: kind.capacity() })?;
+        let size = read_size(kind, head)?;
         let root = Root::from_bytes(&head[8..])?;
         let counts: Vec<usize> =
             (0..kind.depth()).map(|level| size / ARITY.pow(level as u32) % ARITY).collect();

@@ -79,6 +79,29 @@ fn leaves_have_one_form() {
 }
 
 #[test]
+fn stored_nodes_have_one_form() {
+    let mut tree = Tree::new(TreeKind::Clients);
+    tree.append(&[Fr::ONE; 9]).unwrap();
+    let good = tree.to_node_bytes();
+    let refuse = |change: &dyn Fn(&mut Vec<u8>)| {
+        let mut bytes = good.clone();
+        change(&mut bytes);
+        Tree::from_node_bytes(TreeKind::Clients, &bytes).unwrap_err()
+    };
+    let node = refuse(&|bytes| bytes[8..40].copy_from_slice(&unreduced::<Fr>(1)));
+    assert_eq!(node, Error::NotCanonical { what: "a node" });
+    let parent = 8 + 9 * 32; // of the first eight leaves, beside the way from the last leaf
+    let beside = refuse(&|bytes| bytes[parent] ^= 1);
+    assert_eq!(beside, Error::WrongNode { level: 2 });
+    let own = refuse(&|bytes| bytes[parent + 32] ^= 1);
+    assert_eq!(own, Error::WrongNode { level: 1 });
+    refuse(&|bytes| bytes.push(0));
+    refuse(&|bytes| bytes.truncate(7));
+    let full = refuse(&|bytes| bytes[..8].fill(0xff));
+    assert_eq!(full, Error::TreeFull { capacity: TreeKind::Clients.capacity() });
+}
+
+#[test]
 fn a_frontier_has_one_form() {
     let mut frontier = Frontier::new(TreeKind::Clients);
     frontier.append(&[Fr::ONE]).unwrap();

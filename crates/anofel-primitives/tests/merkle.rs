@@ -45,6 +45,11 @@ proptest! {
         prop_assert_eq!(tree.at_size(cut).unwrap().root(), before);
         let again = Tree::from_leaf_bytes(kind, &tree.leaves_to_bytes(0)).unwrap();
         prop_assert_eq!(again.root(), tree.root());
+        let mut stored = Tree::from_node_bytes(kind, &tree.to_node_bytes()).unwrap();
+        prop_assert_eq!(stored.to_node_bytes(), tree.to_node_bytes());
+        stored.append(&[Fr::from(7)]).unwrap();
+        tree.append(&[Fr::from(7)]).unwrap();
+        prop_assert_eq!(stored.root(), tree.root());
     }
 
     #[test]

@@ -48,8 +48,8 @@ pub mod committee {
     use std::sync::Mutex;
 
     use anofel_committee::keys::dealing::Dealing;
-    use anofel_committee::keys::{self, dkg, reshare, SecretShares, ThresholdKeys};
-    use anofel_committee::{group, lattice as scheme, Zeroizing};
+    use anofel_committee::keys::{self, dkg, handover, SecretShares, ThresholdKeys};
+    use anofel_committee::{lattice as scheme, Zeroizing};
     use pyo3::buffer::PyBuffer;
     use pyo3::prelude::*;
     use pyo3::pybacked::PyBackedBytes;
@@ -57,6 +57,8 @@ pub mod committee {
     use rand::rngs::OsRng;
 
     use super::{digest, refuse, sentences, Error};
+    use crate::count::count::CastBit;
+    use crate::error::PreparationUsed;
 
     #[pymodule_export]
     use super::Refusal;
@@ -147,33 +149,95 @@ pub mod committee {
         }
     }
 
-    /// Key generation, part one: (state to keep, package to send).
-    #[pyfunction]
-    fn dkg_part1<'py>(
-        py: Python<'py>,
-        shape: &Shape,
-        member: u16,
-    ) -> PyResult<(Bound<'py, PyBytes>, Bound<'py, PyBytes>)> {
-        let shape = shape.0;
-        let (state, package) =
-            py.detach(|| dkg::part1(shape, member, &mut OsRng)).map_err(refuse)?;
-        Ok((PyBytes::new(py, &state), PyBytes::new(py, &package)))
+    /// What a member keeps and what it sends after part one.
+    #[pyclass(frozen)]
+    struct Committed {
+        /// The state, for part two only (kept).
+        #[pyo3(get)]
+        kept: Py<PyBytes>,
+        /// The package, for everybody.
+        #[pyo3(get)]
+        package: Py<PyBytes>,
     }
 
-    /// Key generation, part two: (state to keep, share for each other member).
+    #[pymethods]
+    impl Committed {
+        fn __repr__(&self) -> &'static str {
+            "Committed(<redacted>)"
+        }
+    }
+
+    /// What a member keeps and what it sends after part two.
+    #[pyclass(frozen)]
+    struct Dealt {
+        /// The state, for part three only (kept).
+        #[pyo3(get)]
+        kept: Py<PyBytes>,
+        shares: BTreeMap<u16, Py<PyBytes>>,
+    }
+
+    #[pymethods]
+    impl Dealt {
+        /// The share for each other member, for its eyes only.
+        #[getter]
+        fn shares<'py>(&self, py: Python<'py>) -> Shares<'py> {
+            self.shares.iter().map(|(&to, share)| (to, share.bind(py).clone())).collect()
+        }
+
+        fn __repr__(&self) -> &'static str {
+            "Dealt(<redacted>)"
+        }
+    }
+
+    /// What a dealer sends in a handover.
+    #[pyclass(frozen)]
+    struct HandoverDealing {
+        /// The commitments, for everybody.
+        #[pyo3(get)]
+        commitments: Py<PyBytes>,
+        shares: Vec<Py<PyBytes>>,
+    }
+
+    #[pymethods]
+    impl HandoverDealing {
+        /// The share for each new member, in their order, for its eyes only.
+        #[getter]
+        fn shares<'py>(&self, py: Python<'py>) -> Vec<Bound<'py, PyBytes>> {
+            self.shares.iter().map(|share| share.bind(py).clone()).collect()
+        }
+
+        fn __repr__(&self) -> &'static str {
+            "HandoverDealing(<redacted>)"
+        }
+    }
+
+    /// Key generation, part one.
     #[pyfunction]
-    fn dkg_part2<'py>(
-        py: Python<'py>,
+    fn dkg_part1(py: Python<'_>, shape: &Shape, member: u16, run: &[u8]) -> PyResult<Committed> {
+        let shape = shape.0;
+        let (state, package) =
+            py.detach(|| dkg::part1(shape, member, run, &mut OsRng)).map_err(refuse)?;
+        Ok(Committed {
+            kept: PyBytes::new(py, &state).unbind(),
+            package: PyBytes::new(py, &package).unbind(),
+        })
+    }
+
+    /// Key generation, part two.
+    #[pyfunction]
+    fn dkg_part2(
+        py: Python<'_>,
         shape: &Shape,
         member: u16,
         state: &[u8],
         packages: BTreeMap<u16, Vec<u8>>,
-    ) -> PyResult<(Bound<'py, PyBytes>, Shares<'py>)> {
+    ) -> PyResult<Dealt> {
         let shape = shape.0;
         let (state, shares) =
             py.detach(|| dkg::part2(shape, member, state, &packages)).map_err(refuse)?;
-        let shares = shares.into_iter().map(|(to, share)| (to, PyBytes::new(py, &share))).collect();
-        Ok((PyBytes::new(py, &state), shares))
+        let shares =
+            shares.into_iter().map(|(to, share)| (to, PyBytes::new(py, &share).unbind())).collect();
+        Ok(Dealt { kept: PyBytes::new(py, &state).unbind(), shares })
     }
 
     /// Key generation, part three: the keys and the own shares.
@@ -182,31 +246,36 @@ pub mod committee {
         py: Python<'_>,
         shape: &Shape,
         member: u16,
+        run: &[u8],
         state: &[u8],
         packages: BTreeMap<u16, Vec<u8>>,
         shares: BTreeMap<u16, PyBackedBytes>,
     ) -> PyResult<(Keys, Secrets)> {
         let shape = shape.0;
         let shares = shares.iter().map(|(&from, share)| (from, share.to_vec().into())).collect();
-        let (keys, secrets) =
-            py.detach(|| dkg::part3(shape, member, state, &packages, &shares)).map_err(refuse)?;
+        let (keys, secrets) = py
+            .detach(|| dkg::part3(shape, member, run, state, &packages, &shares))
+            .map_err(refuse)?;
         Ok((Keys(keys), Secrets(secrets)))
     }
 
-    /// A package whose proofs of knowledge hold; only `dkg_check_package` makes one.
+    /// A package whose proofs hold; only `dkg_check_package` makes one.
     #[pyclass(frozen)]
     struct CheckedPackage(dkg::CheckedPackage);
 
-    /// Checks one package: encodings and proofs of knowledge.
+    /// Checks one package for a run: encodings and proofs.
     #[pyfunction]
     fn dkg_check_package(
         py: Python<'_>,
         shape: &Shape,
         member: u16,
+        run: &[u8],
         package: &[u8],
     ) -> PyResult<CheckedPackage> {
         let shape = shape.0;
-        py.detach(|| dkg::check_package(shape, member, package)).map(CheckedPackage).map_err(refuse)
+        py.detach(|| dkg::check_package(shape, member, run, package))
+            .map(CheckedPackage)
+            .map_err(refuse)
     }
 
     /// The keys that the packages of all members, in their order, make.
@@ -240,28 +309,28 @@ pub mod committee {
         .map_err(refuse)
     }
 
-    /// Deals a member's shares to a new committee: (commitments, share for each new member).
+    /// Deals a member's shares to a new committee.
     #[pyfunction]
-    fn reshare_deal<'py>(
-        py: Python<'py>,
+    fn handover_deal(
+        py: Python<'_>,
         old: &Keys,
         secrets: &Secrets,
         dealers: Vec<u16>,
         num_members: u16,
         threshold: u16,
-    ) -> PyResult<(Bound<'py, PyBytes>, Vec<Bound<'py, PyBytes>>)> {
+    ) -> PyResult<HandoverDealing> {
         let shape =
             keys::Shape::new(old.0.shape().num_keys, num_members, threshold).map_err(refuse)?;
         let (commitments, shares) = py
-            .detach(|| reshare::deal(&old.0, &secrets.0, &dealers, shape, &mut OsRng))
+            .detach(|| handover::deal(&old.0, &secrets.0, &dealers, shape, &mut OsRng))
             .map_err(refuse)?;
-        let shares = shares.iter().map(|share| PyBytes::new(py, share)).collect();
-        Ok((PyBytes::new(py, &commitments), shares))
+        let shares = shares.iter().map(|share| PyBytes::new(py, share).unbind()).collect();
+        Ok(HandoverDealing { commitments: PyBytes::new(py, &commitments).unbind(), shares })
     }
 
-    /// The keys after a resharing; every dealing is checked.
+    /// The keys after a handover; every dealing is checked.
     #[pyfunction]
-    fn reshare_keys(
+    fn handover_keys(
         py: Python<'_>,
         old: &Keys,
         num_members: u16,
@@ -272,7 +341,7 @@ pub mod committee {
             keys::Shape::new(old.0.shape().num_keys, num_members, threshold).map_err(refuse)?;
         py.detach(|| {
             let dealings = check_dealings(&old.0, shape, &dealings)?;
-            reshare::new_keys(&old.0, shape, &dealings.iter().collect::<Vec<_>>())
+            handover::new_keys(&old.0, shape, &dealings.iter().collect::<Vec<_>>())
         })
         .map(Keys)
         .map_err(refuse)
@@ -280,7 +349,7 @@ pub mod committee {
 
     /// A receiver's new shares from what the dealers sent; a wrong share names its dealer.
     #[pyfunction]
-    fn reshare_receive(
+    fn handover_receive(
         py: Python<'_>,
         keys: &Keys,
         member: u16,
@@ -298,7 +367,7 @@ pub mod committee {
                         .map_err(|error| error.by(*dealer))
                 })
                 .collect::<Result<Vec<_>, _>>()?;
-            reshare::receive(&keys.0, member, &received)
+            handover::receive(&keys.0, member, &received)
         })
         .map(Secrets)
         .map_err(refuse)
@@ -313,7 +382,7 @@ pub mod committee {
         dealings
             .iter()
             .map(|(&dealer, commitments)| {
-                reshare::check_dealing(old, &dealers, dealer, shape, commitments)
+                handover::check_dealing(old, &dealers, dealer, shape, commitments)
             })
             .collect()
     }
@@ -327,9 +396,16 @@ pub mod committee {
 
     #[pymethods]
     impl Codec {
+        /// `proven` is the norm of a proven contribution and the number of liars, if there is a proof.
         #[new]
-        fn new(length: usize, bound: u64, max_posts: u32) -> PyResult<Self> {
-            let codec = scheme::Codec::new(length, bound, max_posts).map_err(refuse)?;
+        fn new(
+            length: usize,
+            bound: u64,
+            max_posts: u32,
+            proven: Option<(u64, u32)>,
+        ) -> PyResult<Self> {
+            let proven = proven.map(|(norm, max_liars)| scheme::Proven { norm, max_liars });
+            let codec = scheme::Codec::new(length, bound, max_posts, proven).map_err(refuse)?;
             Ok(Self { codec, max_posts })
         }
 
@@ -340,7 +416,7 @@ pub mod committee {
 
         #[getter]
         fn payload_bytes(&self) -> usize {
-            self.codec.packed_bytes() + scheme::WRAPPED_KEY_BYTES
+            self.codec.payload_bytes()
         }
     }
 
@@ -378,6 +454,24 @@ pub mod committee {
         }
     }
 
+    /// One iteration under a committee's key: what the public polynomials depend on.
+    #[pyclass(frozen)]
+    struct Iteration {
+        public_seed: [u8; 32],
+    }
+
+    #[pymethods]
+    impl Iteration {
+        #[new]
+        #[pyo3(signature = (*, genesis, task, iteration, key_id))]
+        fn new(genesis: &[u8], task: &[u8], iteration: u64, key_id: &[u8]) -> PyResult<Self> {
+            let genesis = digest("genesis", genesis)?;
+            let task = digest("the task", task)?;
+            let key_id = digest("the committee key", key_id)?;
+            Ok(Self { public_seed: scheme::public_seed(&genesis, &task, iteration, &key_id) })
+        }
+    }
+
     /// All of a contribution that does not depend on the update (kept; used once).
     #[pyclass(frozen)]
     struct Prepared {
@@ -388,14 +482,22 @@ pub mod committee {
 
     #[pymethods]
     impl Prepared {
+        /// `bit` is the ballot's for this committee; contributions that are proven need it.
         #[new]
-        fn new(py: Python<'_>, codec: &Codec, post: &Post, keys: &Keys) -> PyResult<Self> {
-            let bases = keys.0.public().get(..scheme::COUNT_KEY);
-            let bases = bases
-                .ok_or(Error::Members { what: "the committee has too few keys" })
+        fn new(
+            py: Python<'_>,
+            codec: &Codec,
+            post: &Post,
+            keys: &Keys,
+            bit: Option<&CastBit>,
+        ) -> PyResult<Self> {
+            let bit = bit.map(|bit| bit.0.clone());
+            let prepared = py
+                .detach(|| {
+                    let keys = keys.0.public();
+                    scheme::Prepared::new(codec.codec, &post.0, keys, bit, &mut OsRng)
+                })
                 .map_err(refuse)?;
-            let prepared =
-                py.detach(|| scheme::Prepared::new(codec.codec, &post.0, bases, &mut OsRng));
             Ok(Self {
                 envelope: *prepared.envelope(),
                 codec: codec.codec,
@@ -408,19 +510,23 @@ pub mod committee {
             PyBytes::new(py, &self.envelope)
         }
 
-        /// Seals a vector and consumes the preparation; None if it was used before.
+        /// Seals a vector and consumes the preparation. Raises `PreparationUsed`.
         fn seal<'py>(
             &self,
             py: Python<'py>,
             values: PyBuffer<i64>,
-        ) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        ) -> PyResult<Bound<'py, PyBytes>> {
             let values = Zeroizing::new(values.to_vec(py)?);
             self.codec.check(&values).map_err(refuse)?;
             let taken =
                 self.prepared.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take();
-            let Some(prepared) = taken else { return Ok(None) };
-            let payload = py.detach(|| prepared.seal(&values)).map_err(refuse)?;
-            Ok(Some(PyBytes::new(py, &payload)))
+            let prepared = taken.ok_or_else(|| {
+                PreparationUsed::new_err(
+                    "This preparation has been used; a retry resends the stored bytes.",
+                )
+            })?;
+            let payload = py.detach(|| prepared.seal(&values, &mut OsRng)).map_err(refuse)?;
+            Ok(PyBytes::new(py, &payload))
         }
 
         fn __repr__(&self) -> &'static str {
@@ -445,23 +551,39 @@ pub mod committee {
         py.detach(|| sentences(scheme::refused_envelopes(&borrowed, &mut OsRng)))
     }
 
-    /// A parsed payload.
+    /// A parsed payload whose proof holds; only `check_payloads` makes one.
     #[pyclass(frozen)]
     struct Checked(scheme::Checked);
 
-    #[pymethods]
-    impl Checked {
-        #[new]
-        fn new(
-            py: Python<'_>,
-            codec: &Codec,
-            envelope: &[u8],
-            payload: PyBuffer<u8>,
-        ) -> PyResult<Self> {
-            let payload = payload.to_vec(py)?;
-            let r = &envelope[..envelope.len().min(group::ELEMENT_BYTES)];
-            py.detach(|| scheme::Checked::new(codec.codec, r, &payload)).map(Self).map_err(refuse)
-        }
+    /// Post, envelope, encrypted bit and payload.
+    type SubmittedLine<'py> = (PyRef<'py, Post>, PyBackedBytes, PyBackedBytes, PyBackedBytes);
+
+    /// Parses payloads of one committee and iteration and checks their proofs: each checked, or its fault.
+    #[pyfunction]
+    fn check_payloads(
+        py: Python<'_>,
+        codec: &Codec,
+        keys: &Keys,
+        submitted: Vec<SubmittedLine<'_>>,
+    ) -> Vec<(Option<Checked>, Option<String>)> {
+        let borrowed: Vec<scheme::Submitted<'_>> = submitted
+            .iter()
+            .map(|(post, envelope, bit, payload)| scheme::Submitted {
+                post: &post.0,
+                envelope,
+                bit,
+                payload,
+            })
+            .collect();
+        let checked =
+            py.detach(|| scheme::Checked::all(codec.codec, keys.0.public(), &borrowed, &mut OsRng));
+        checked
+            .into_iter()
+            .map(|checked| match checked {
+                Ok(checked) => (Some(Checked(checked)), None),
+                Err(error) => (None, Some(error.to_string())),
+            })
+            .collect()
     }
 
     /// A running sum.
@@ -558,13 +680,13 @@ pub mod committee {
         py: Python<'py>,
         keys: &Keys,
         total: &Sum,
-        post: &Post,
+        iteration: &Iteration,
         shares: Vec<PyRef<'_, VerifiedShare>>,
     ) -> PyResult<Bound<'py, PyBytes>> {
         let shares: Vec<_> = shares.iter().map(|share| &share.0).collect();
         let threshold = keys.0.shape().threshold;
         let values = py
-            .detach(|| scheme::combine(&total.0, &post.0.public_seed(), threshold, &shares))
+            .detach(|| scheme::combine(&total.0, &iteration.public_seed, threshold, &shares))
             .map_err(refuse)?;
         PyBytes::new_with(py, values.len() * 8, |buffer| {
             for (slot, value) in buffer.chunks_exact_mut(8).zip(&values) {

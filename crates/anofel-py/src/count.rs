@@ -4,6 +4,7 @@
 #[pyo3::pymodule]
 pub mod count {
     use anofel_committee::count::{self as counting, Accepts};
+    use anofel_committee::lattice::EncryptedBit;
     use anofel_committee::{group, Error, Zeroizing};
     use anofel_primitives::commitment::{TypeBlinding, TypeCommitment};
     use anofel_primitives::identity::DatasetType;
@@ -65,29 +66,56 @@ pub mod count {
             counting::Ballot::length(&self.0)
         }
 
-        /// Encrypts and proves: the target's bit is 1, all others are 0.
+        /// Encrypts and proves: the target's bit is 1, all others are 0. Also what opens each bit.
         fn vote<'py>(
             &self,
             py: Python<'py>,
             target: Option<usize>,
             dataset_type: u32,
             blinding: &[u8],
-        ) -> PyResult<Bound<'py, PyBytes>> {
+        ) -> PyResult<(Bound<'py, PyBytes>, Vec<CastBit>)> {
             let what = "the type blinding";
             let blinding = TypeBlinding::from_bytes(blinding)
                 .map_err(|_| refuse(Error::NotCanonical { what, index: 0 }))?;
             let opening =
                 counting::Opening { target, dataset_type: DatasetType(dataset_type), blinding };
-            let ballot = py
+            let (ballot, secrets) = py
                 .detach(|| counting::Ballot::new(&self.0, &opening, &mut OsRng))
                 .map_err(refuse)?;
-            Ok(PyBytes::new(py, &ballot.to_bytes()))
+            let ballot = ballot.to_bytes();
+            let (ciphertexts, _) = ballot.as_chunks::<{ counting::CIPHERTEXT_BYTES }>();
+            let bits = ciphertexts
+                .iter()
+                .enumerate()
+                .map_while(|(position, ciphertext)| {
+                    let (k, one) = secrets.at(position)?;
+                    Some(CastBit(EncryptedBit { ciphertext: *ciphertext, k, one }))
+                })
+                .collect();
+            Ok((PyBytes::new(py, &ballot), bits))
         }
 
         /// Checks a ballot.
         fn verify(&self, py: Python<'_>, ballot: &[u8]) -> PyResult<()> {
             py.detach(|| counting::Ballot::from_bytes(&self.0, ballot)?.verify(&self.0))
                 .map_err(refuse)
+        }
+    }
+
+    /// One bit of a ballot with what opens it (kept).
+    #[pyclass(frozen)]
+    pub struct CastBit(pub(crate) EncryptedBit);
+
+    #[pymethods]
+    impl CastBit {
+        /// U ‖ V.
+        #[getter]
+        fn ciphertext<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+            PyBytes::new(py, &self.0.ciphertext)
+        }
+
+        fn __repr__(&self) -> &'static str {
+            "CastBit(<redacted>)"
         }
     }
 

@@ -5,11 +5,14 @@ use anofel_messages::Error as MessageError;
 use anofel_primitives::Error as PrimitiveError;
 use pyo3::prelude::*;
 
+pyo3::import_exception!(anofel.errors, InvalidCeremony);
 pyo3::import_exception!(anofel.errors, InvalidInput);
 pyo3::import_exception!(anofel.errors, InvalidKeyFile);
 pyo3::import_exception!(anofel.errors, InvalidProof);
 pyo3::import_exception!(anofel.errors, InvalidSignature);
 pyo3::import_exception!(anofel.errors, MalformedMessage);
+pyo3::import_exception!(anofel.committee.errors, PreparationUsed);
+pyo3::import_exception!(anofel.errors, OutOfRange);
 pyo3::import_exception!(anofel.errors, UnsatisfiedStatement);
 
 /// An error of any crate below the bridge.

@@ -16,14 +16,14 @@ use crate::error::{InvalidInput, Result};
 /// What a key file says about itself.
 #[pyclass(frozen, get_all, module = "anofel._core.keys")]
 pub struct KeyDescription {
-    /// "proving" or "verification".
+    /// "proving", "verification" or "tables".
     role: &'static str,
     /// The name of the statement.
     statement: &'static str,
-    /// How the key was made.
+    /// How the key was made, as the file says.
     origin: &'static str,
-    /// The transcript hash of the ceremony, or None.
-    transcript: Option<[u8; 32]>,
+    /// The digest of the ceremony's transcript; zeros for a development set-up.
+    transcript: [u8; 32],
     /// The SHA-256 of the constraint matrices it was made for.
     shape: [u8; 32],
     /// The SHA-256 of the file.
@@ -44,18 +44,19 @@ fn describe(data: &[u8]) -> Result<KeyDescription> {
     })
 }
 
-/// Make an insecure development key: (proving key file, verification key file).
+/// A proving key file, a verification key file and the tables of the proving key.
+type KeyFiles<'py> = (Bound<'py, PyBytes>, Bound<'py, PyBytes>, Bound<'py, PyBytes>);
+
+/// Make an insecure development key: (proving key file, verification key file, tables).
 #[pyfunction]
-fn insecure_development_key<'py>(
-    py: Python<'py>,
-    statement: &str,
-) -> PyResult<(Bound<'py, PyBytes>, Bound<'py, PyBytes>)> {
+fn insecure_development_key<'py>(py: Python<'py>, statement: &str) -> PyResult<KeyFiles<'py>> {
     let kind = kind(statement)?;
-    let (proving, verification) = py.detach(|| {
+    let files = py.detach(|| {
         let key = setup::insecure_development_key(kind, &mut OsRng);
-        (key.to_bytes(), key.verifying_key().to_bytes())
+        [key.to_bytes(), key.verifying_key().to_bytes(), key.to_tables()]
     });
-    Ok((PyBytes::new(py, &proving), PyBytes::new(py, &verification)))
+    let [proving, verification, tables] = files.map(|bytes| PyBytes::new(py, &bytes).unbind());
+    Ok((proving.into_bound(py), verification.into_bound(py), tables.into_bound(py)))
 }
 
 /// The counts of a statement's constraint system.
@@ -99,7 +100,7 @@ fn public_inputs_to_snarkjs(data: &[u8]) -> Result<String> {
     Ok(snarkjs::public_inputs(&inputs?))
 }
 
-fn kind(statement: &str) -> PyResult<StatementKind> {
+pub(crate) fn kind(statement: &str) -> PyResult<StatementKind> {
     StatementKind::ALL
         .into_iter()
         .find(|kind| kind.name() == statement)

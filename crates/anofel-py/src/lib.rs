@@ -2,8 +2,10 @@
 //!
 //! One file for each submodule. Values cross as frozen classes with canonical bytes; long
 //! computations release the interpreter lock; every Rust error becomes an exception that
-//! `anofel.errors` defines.
+//! the package defines. What the committee crate refuses crosses as a `Refusal`, which
+//! `anofel.committee.refusal` raises as the error of the step that asked.
 
+mod ceremony;
 mod committee;
 mod count;
 mod error;
@@ -20,6 +22,8 @@ mod update_rule;
 mod _core {
     use pyo3::prelude::*;
 
+    #[pymodule_export]
+    use super::ceremony::ceremony;
     #[pymodule_export]
     use super::committee::committee;
     #[pymodule_export]

@@ -120,19 +120,36 @@ macro_rules! proof_classes {
 
         #[pymethods]
         impl $prover {
-            /// Read a key file whose id (SHA-256) is pinned.
+            /// Read a key file whose id (SHA-256) is pinned. Without the tables that were made of
+            /// it before, every point is checked and the tables are made, which takes seconds.
             #[staticmethod]
-            #[pyo3(signature = (data, key_id, *, threads = None))]
+            #[pyo3(signature = (data, key_id, *, tables = None, threads = None))]
             fn from_bytes(
                 py: Python<'_>,
                 data: &[u8],
                 key_id: [u8; 32],
+                tables: Option<&[u8]>,
                 threads: Option<usize>,
             ) -> PyResult<Self> {
                 let pool = pool(threads)?;
-                let key =
-                    py.detach(|| pool.install(|| ProvingKey::from_bytes($kind, data, &key_id)));
+                let key = py.detach(|| {
+                    pool.install(|| match tables {
+                        Some(tables) => ProvingKey::from_tables($kind, tables, data, &key_id),
+                        None => ProvingKey::from_bytes($kind, data, &key_id),
+                    })
+                });
                 Ok(Self { key: key.map_err(Error::from)?, pool })
+            }
+
+            /// The tables, for the next start.
+            fn to_tables<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+                PyBytes::new(py, &py.detach(|| self.key.to_tables()))
+            }
+
+            /// The id of the verification key inside: the SHA-256 of its file.
+            #[getter]
+            fn verification_key_id<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+                PyBytes::new(py, &self.key.verifying_key().id())
             }
 
             /// How the key was made.

@@ -1,7 +1,9 @@
-//! `anofel._core.trees`: the certifier tree and the client tree.
+//! `anofel._core.trees`: the certifier tree and the client tree, and a set for what they have admitted.
+
+use std::collections::BTreeSet;
 
 use anofel_primitives::merkle::{self, TreeKind};
-use anofel_primitives::{commitment, eddsa, Fr};
+use anofel_primitives::{commitment, eddsa, Error, Fr};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -55,6 +57,17 @@ macro_rules! tree_classes {
             #[pyo3(signature = (start = 0))]
             fn leaf_bytes<'py>(&self, py: Python<'py>, start: usize) -> Bound<'py, PyBytes> {
                 PyBytes::new(py, &self.0.leaves_to_bytes(start))
+            }
+
+            /// Read what `node_bytes` wrote, without hashing the tree again: for one's own files.
+            #[staticmethod]
+            fn from_node_bytes(py: Python<'_>, data: &[u8]) -> Result<Self> {
+                Ok(Self(py.detach(|| merkle::Tree::from_node_bytes($kind, data))?))
+            }
+
+            /// All nodes, leaves first, for a snapshot.
+            fn node_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+                PyBytes::new(py, &py.detach(|| self.0.to_node_bytes()))
             }
 
             /// How many leaves were appended.
@@ -158,11 +171,70 @@ impl CertifierTree {
     }
 }
 
-/// The certifier tree and the client tree.
+/// A set of 32-byte names, ordered, in about 50 bytes for each.
+#[pyclass(eq, module = "anofel._core.trees")]
+#[derive(PartialEq)]
+pub struct NameSet(BTreeSet<[u8; NAME_BYTES]>);
+
+const NAME_BYTES: usize = 32;
+
+fn read_name(name: &[u8]) -> Result<[u8; NAME_BYTES]> {
+    let found = name.len();
+    let wrong = Error::Length { what: "a name", expected: NAME_BYTES, found };
+    Ok(name.try_into().map_err(|_| wrong)?)
+}
+
+#[pymethods]
+impl NameSet {
+    #[new]
+    fn new() -> Self {
+        Self(BTreeSet::new())
+    }
+
+    /// Read what `to_bytes` wrote; raise `InvalidInput` if the names are not ascending.
+    #[staticmethod]
+    fn from_bytes(py: Python<'_>, data: &[u8]) -> Result<Self> {
+        py.detach(|| {
+            let names = data.chunks(NAME_BYTES).map(read_name).collect::<Result<Vec<_>>>()?;
+            if names.windows(2).any(|pair| pair[0] >= pair[1]) {
+                return Err(Error::NotCanonical { what: "the set of names" }.into());
+            }
+            Ok(Self(names.into_iter().collect()))
+        })
+    }
+
+    /// The names in ascending order.
+    fn to_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        let bytes: Vec<u8> = py.detach(|| self.0.iter().flatten().copied().collect());
+        PyBytes::new(py, &bytes)
+    }
+
+    fn __len__(&self) -> usize {
+        self.0.len()
+    }
+
+    fn __contains__(&self, name: &[u8]) -> Result<bool> {
+        Ok(self.0.contains(&read_name(name)?))
+    }
+
+    /// Add a name.
+    fn add(&mut self, name: &[u8]) -> Result<()> {
+        self.0.insert(read_name(name)?);
+        Ok(())
+    }
+
+    /// Remove all names.
+    fn clear(&mut self) {
+        self.0.clear();
+    }
+}
+
+/// The certifier tree and the client tree, and a set for what they have admitted.
 #[pyo3::pymodule]
 pub mod trees {
     #[pymodule_export]
     use super::{
         CertifierFrontier, CertifierPath, CertifierTree, ClientFrontier, ClientPath, ClientTree,
+        NameSet,
     };
 }

@@ -3,16 +3,15 @@
 /// The exact rule that turns a sum of updates into the next model.
 #[pyo3::pymodule]
 pub mod update_rule {
-    use crate::error::InvalidInput;
+    use crate::error::{InvalidInput, OutOfRange};
     use anofel_dp::update_rule::IntegerMean;
     use anofel_dp::UpdateError;
-    use pyo3::exceptions::PyOverflowError;
     use pyo3::prelude::*;
     use pyo3::types::PyBytes;
 
     fn to_error(error: UpdateError) -> PyErr {
         match error {
-            UpdateError::Overflow { .. } => PyOverflowError::new_err(error.to_string()),
+            UpdateError::Overflow { .. } => OutOfRange::new_err(error.to_string()),
             other => InvalidInput::new_err(other.to_string()),
         }
     }
@@ -36,13 +35,19 @@ pub mod update_rule {
         })
     }
 
-    /// Apply `integer-mean` to little-endian 64-bit vectors; returns the next model and the next velocity.
+    /// The next model and the next velocity, as little-endian 64-bit vectors.
+    #[pyclass(frozen, get_all)]
+    struct NextModel {
+        values: Py<PyBytes>,
+        velocity: Py<PyBytes>,
+    }
+
+    /// Apply `integer-mean` to little-endian 64-bit vectors.
     #[pyfunction]
     #[pyo3(signature = (model, velocity, total, *, momentum, lr_num, lr_den, count))]
     #[allow(clippy::too_many_arguments, reason = "they are the letters of one formula, by name")]
-    #[allow(clippy::type_complexity, reason = "a pair of byte strings")]
-    fn integer_mean<'py>(
-        py: Python<'py>,
+    fn integer_mean(
+        py: Python<'_>,
         model: &[u8],
         velocity: &[u8],
         total: &[u8],
@@ -50,10 +55,13 @@ pub mod update_rule {
         lr_num: u64,
         lr_den: u64,
         count: u64,
-    ) -> PyResult<(Bound<'py, PyBytes>, Bound<'py, PyBytes>)> {
+    ) -> PyResult<NextModel> {
         let rule = IntegerMean::new(momentum, lr_num, lr_den, count).map_err(to_error)?;
         let (mut model, mut velocity, total) = (decode(model)?, decode(velocity)?, decode(total)?);
         py.detach(|| rule.apply(&mut model, &mut velocity, &total)).map_err(to_error)?;
-        Ok((encode(py, &model)?, encode(py, &velocity)?))
+        Ok(NextModel {
+            values: encode(py, &model)?.unbind(),
+            velocity: encode(py, &velocity)?.unbind(),
+        })
     }
 }

@@ -1,5 +1,6 @@
 """The compiled core of anofel; the modules of the package re-export what users need."""
 
+from anofel._core import ceremony as ceremony
 from anofel._core import committee as committee
 from anofel._core import count as count
 from anofel._core import keys as keys

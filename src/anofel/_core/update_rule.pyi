@@ -1,3 +1,12 @@
+from typing import final
+
+@final
+class NextModel:
+    @property
+    def values(self) -> bytes: ...
+    @property
+    def velocity(self) -> bytes: ...
+
 def integer_mean(
     model: bytes,
     velocity: bytes,
@@ -7,4 +16,4 @@ def integer_mean(
     lr_num: int,
     lr_den: int,
     count: int,
-) -> tuple[bytes, bytes]: ...
+) -> NextModel: ...

@@ -6,6 +6,6 @@ accepted payloads, that ε is right, that every blob is there.
 """
 
 from anofel.audit.auditor import AuditFailed, Auditor
-from anofel.audit.report import AuditReport
+from anofel.audit.report import AuditReport, Finding
 
-__all__ = ["AuditFailed", "AuditReport", "Auditor"]
+__all__ = ["AuditFailed", "AuditReport", "Auditor", "Finding"]

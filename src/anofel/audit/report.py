@@ -3,6 +3,23 @@
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+MAX_FINDINGS = 1000
+MAX_ITERATIONS = 1000
+"""How many findings (the first) and iterations (the last) a report lists; the others are counted."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that is not as it must be."""
+
+    height: int
+    posting: int | None
+    """The place in the block, where it is about one posting."""
+    rule: str
+    about: str
+    """Whom it concerns: a task, a run, a block, a file."""
+    reason: str
+
 
 @dataclass
 class CommitteeRecord:
@@ -31,7 +48,7 @@ class IterationRecord:
     excluded: dict[str, str]
     """Nullifiers of payloads that were left out, and why."""
     sum_checked: bool | None
-    """Whether the sum was recomputed from the payloads; None if there was none."""
+    """Whether the sum was recomputed from the payloads and is right; None if there was none."""
     aggregates_by: list[int]
     count_shares_by: list[int]
     sum_shares_by: list[int]
@@ -46,6 +63,8 @@ class TaskRecord:
     name: str
     task_id: str
     rule: str
+    contributions: str
+    """``proven``; ``unproven`` if the scheme has no proof; ``insecure-unproven`` if the task says so."""
     releases: int
     ended: bool
     epsilon: float | None
@@ -59,17 +78,43 @@ class AuditReport:
     board: str
     genesis: str
     height: int
+    """The last block that was checked."""
     tip: str
+    time: int = 0
+    """The time of that block."""
+    findings: list[Finding] = field(default_factory=list)
+    """What is wrong, in the order of the history; empty if every rule was kept."""
+    findings_left_out: int = 0
     postings: dict[str, int] = field(default_factory=dict)
     committees: list[CommitteeRecord] = field(default_factory=list)
     tasks: list[TaskRecord] = field(default_factory=list)
     iterations: list[IterationRecord] = field(default_factory=list)
+    iterations_left_out: int = 0
     clients: int = 0
     epochs: int = 1
     blobs_checked: int = 0
     sums_recomputed: int = 0
     sums_pruned: int = 0
     notes: list[str] = field(default_factory=list)
+
+    @property
+    def ok(self) -> bool:
+        """Whether every rule was kept."""
+        return not self.findings
+
+    def add_finding(self, finding: Finding) -> None:
+        """Write down a finding, or count it when there are very many."""
+        if len(self.findings) < MAX_FINDINGS:
+            self.findings.append(finding)
+        else:
+            self.findings_left_out += 1
+
+    def add_iteration(self, record: IterationRecord) -> None:
+        """Write down an iteration; the first ones make room when there are very many."""
+        self.iterations.append(record)
+        if len(self.iterations) > MAX_ITERATIONS:
+            del self.iterations[0]
+            self.iterations_left_out += 1
 
     def document(self) -> dict[str, Any]:
         """Return the report for ``--json``."""

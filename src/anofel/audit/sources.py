@@ -1,29 +1,45 @@
-"""Where an audit reads a board from: a directory, or a node over HTTP."""
+"""Where an audit reads a board from: a directory, or a node over HTTP.
+
+What is damaged there is one sentence: a file that cannot be read is ``StoreError`` or ``DamagedBlob``, a
+block that cannot be read is ``UnreadableBlock``.
+"""
 
 import hashlib
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from anofel.audit.auditor import AuditFailed
-from anofel.board.attachments import Attachments, DirectoryAttachments
-from anofel.board.framing import unframe
-from anofel.board.remote import MAX_SYNC_BYTES, fetch_blob, remote_height
-from anofel.board.store import BlockStore, StoreError
-from anofel.errors import InvalidInput, MalformedMessage
-from anofel.keys import read_key_file
+from anofel.audit.auditor import UnreadableBlock
+from anofel.board import snapshot
+from anofel.board.attachments import Attachments, DamagedBlob
+from anofel.board.chain import InvalidBlock, verify_commit
+from anofel.disk.files import read_small_file
+from anofel.errors import AnofelError, InvalidInput, MalformedMessage, PeerUnreachable
+from anofel.ids import BlobHash
+from anofel.light_client.remote import fetch_blob, remote_blocks, remote_height, remote_signed_height
 from anofel.messages import Block, Genesis, Header
-from anofel.proofs import RegistrationVerifier, SubmissionVerifier
-from anofel.transport import Transport
+from anofel.network.transport import Transport
+from anofel.node.signed import SIGNED, SignedFile
+from anofel.proofs.keys import read_key_file
+from anofel.proofs.statements import RegistrationVerifier, SubmissionVerifier
+from anofel.storage.attachments import DirectoryAttachments
+from anofel.storage.blocks import GENESIS, BlockStore, StoreError
 
 BLOBS = "blobs"
+SCRATCH_BYTES = 1 << 30
+"""How much of a remote board's blobs is kept while it is audited; the oldest make room."""
+SIGNED_SECONDS = 2.0
+"""How long a block may take from the node's note to its database."""
+_MAX_GENESIS = 1 << 24
 
 
 @dataclass(frozen=True)
-class Source:
+class BoardSource:
     """A board to be audited."""
 
     genesis: Genesis
@@ -32,71 +48,182 @@ class Source:
     attachments: Attachments
     blocks: Iterator[Block]
     height: int
-    """How many blocks there are; for the progress bar."""
+    """How many blocks there are to be read."""
+    height_now: Callable[[], int]
+    """How many there are by now, by the newest header that validators signed; a board goes on, and prunes,
+    while it is read.
+    """
+    faults: tuple[str, ...] = ()
+    """What lies beside the blocks and contradicts them."""
+    remarks: tuple[str, ...] = ()
+    """What lies beside the blocks and was not checked."""
 
 
 @contextmanager
-def open_source(where: str, *, proxy: str | None = None, ca_file: Path | None = None) -> Iterator[Source]:
-    """Open a URL or a directory."""
+def open_source(
+    where: str, *, proxy: str | None = None, ca_file: Path | None = None
+) -> Iterator[BoardSource]:
+    """Open a URL or a directory. Raises ``StoreError`` and what a node that cannot be read gives."""
     if where.startswith(("http://", "https://")):
         with tempfile.TemporaryDirectory(prefix="anofel-audit-") as scratch:
             yield _remote(Transport(where, proxy=proxy, ca_file=ca_file), Path(scratch))
-    else:
-        yield _directory(Path(where))
+        return
+    store = BlockStore(Path(where), read_only=True)
+    try:
+        yield _directory(Path(where), store)
+    finally:
+        store.close()
 
 
-def _directory(directory: Path) -> Source:
-    store = BlockStore(directory, read_only=True)
+class _Blobs:
+    """Blobs of a directory; whatever keeps one from being read is one sentence."""
 
-    def blocks() -> Iterator[Block]:
-        for height in range(1, store.height + 1):
-            try:
-                store.check_names(height)
-                block = store.block(height)
-            except (StoreError, MalformedMessage) as error:
-                raise AuditFailed(f"Block {height}: {error}", height=height, rule="store") from None
-            if block is None:
-                raise AuditFailed(f"Block {height} is missing.", height=height, rule="store")
-            yield block
+    def __init__(self, blobs: DirectoryAttachments) -> None:
+        self._blobs = blobs
 
-    return Source(
+    def read(self, sha256: BlobHash) -> bytes:
+        """Return a blob. Raises ``AttachmentMissing`` and ``DamagedBlob``."""
+        try:
+            return self._blobs.read(sha256)
+        except OSError as error:
+            reason = error.strerror or error
+            raise DamagedBlob(f"The blob {sha256.hex()} cannot be read: {reason}.") from error
+
+
+class _Scratch:
+    """Blobs of a node, fetched when they are needed; the oldest go, so that the disk does not fill up."""
+
+    def __init__(self, directory: Path, transport: Transport, genesis: Genesis, most: int) -> None:
+        self._blobs = DirectoryAttachments(directory, partial(fetch_blob, transport, genesis))
+        self._lengths: OrderedDict[BlobHash, int] = OrderedDict()
+        self._total, self._most = 0, most
+
+    def read(self, sha256: BlobHash) -> bytes:
+        """Return a blob. Raises ``AttachmentMissing`` and ``DamagedBlob``."""
+        data = _Blobs(self._blobs).read(sha256)
+        self._total += len(data) - self._lengths.pop(sha256, 0)
+        self._lengths[sha256] = len(data)
+        while len(self._lengths) > 1 and self._total > self._most:
+            oldest, length = self._lengths.popitem(last=False)
+            self._blobs.remove(oldest)
+            self._total -= length
+        return data
+
+
+def _directory(directory: Path, store: BlockStore) -> BoardSource:
+    kept, height = store.snapshot(), store.height
+    faults = [
+        _genesis_fault(directory / GENESIS, store.genesis),
+        _signed_fault(directory / SIGNED, store),
+        None if kept is None else _snapshot_fault(store, *kept),
+    ]
+    remarks = []
+    if pending := len(store.pending()):
+        remarks.append(f"{pending} postings wait for a block; they were not checked.")
+    return BoardSource(
         genesis=store.genesis,
         registration=RegistrationVerifier.from_bytes(
             read_key_file(directory / "registration.verification.key")
         ),
         submission=SubmissionVerifier.from_bytes(read_key_file(directory / "submission.verification.key")),
-        attachments=DirectoryAttachments(directory / BLOBS),
-        blocks=blocks(),
-        height=store.height,
+        attachments=_Blobs(DirectoryAttachments(directory / BLOBS)),
+        blocks=_stored_blocks(store, height),
+        height=height,
+        height_now=partial(_stored_height_now, store, height),
+        faults=tuple(fault for fault in faults if fault is not None),
+        remarks=tuple(remarks),
     )
 
 
-def _remote(transport: Transport, scratch: Path) -> Source:
-    genesis = Genesis.from_bytes(transport.get("/v1/genesis"))
+def _stored_blocks(store: BlockStore, height: int) -> Iterator[Block]:
+    for at in range(1, height + 1):
+        try:
+            store.check_names(at)
+            block = store.block(at)
+        except (StoreError, MalformedMessage) as error:
+            raise UnreadableBlock(at, f"Block {at}: {error}") from None
+        if block is None:
+            raise UnreadableBlock(at, f"Block {at} is missing.")
+        yield block
 
+
+def _genesis_fault(path: Path, genesis: Genesis) -> str | None:
+    """Compare the file that is handed to others with the genesis that the blocks follow."""
+    if not path.exists():
+        return None
+    try:
+        same = read_small_file(path, _MAX_GENESIS) == genesis.to_bytes()
+    except InvalidInput as error:
+        return str(error)
+    return None if same else f"{path} is not the genesis of the blocks beside it."
+
+
+def _signed_fault(path: Path, store: BlockStore) -> str | None:
+    """Compare what the node noted as signed with the blocks."""
+    if not path.exists():  # a client's view; whoever signs has one
+        return None
+    try:
+        signed = SignedFile(path, read_only=True)
+    except StoreError as error:
+        return str(error)
+    signed.close()
+    height, deadline = signed.promised.height, time.monotonic() + SIGNED_SECONDS
+    while store.height < height and time.monotonic() < deadline:
+        time.sleep(0.05)  # a node stores a block before it notes it, so this is rare
+    header = store.header(height)
+    found = store.genesis.hash if height == 0 else header and header.hash(store.genesis.hash)
+    if found == signed.promised.hash:
+        return None
+    return f"The node signed block {height} ({signed.promised.hash.hex()[:16]}…), and its blocks lack it."
+
+
+def _snapshot_fault(store: BlockStore, height: int, data: bytes) -> str | None:
+    """Compare the state that a node starts from with the header that it belongs to."""
+    try:
+        header = store.header(height)
+        if header is None:
+            return f"The snapshot is of block {height}, which is not there."
+        snapshot.decode(data, store.genesis, header)
+    except (AnofelError, LookupError) as error:  # the latter: an epoch that it does not hold
+        return f"The snapshot of block {height} is not that of its header: {error}"
+    return None
+
+
+def _remote(transport: Transport, scratch: Path) -> BoardSource:
+    genesis = transport.ask("GET", "/v1/genesis", Genesis.from_bytes)
     height = remote_height(transport)
-    return Source(
+    return BoardSource(
         genesis=genesis,
-        registration=RegistrationVerifier.from_bytes(transport.get("/v1/keys/registration")),
-        submission=SubmissionVerifier.from_bytes(transport.get("/v1/keys/submission")),
-        attachments=DirectoryAttachments(scratch, partial(fetch_blob, transport, genesis)),
+        registration=transport.ask("GET", "/v1/keys/registration", RegistrationVerifier.from_bytes),
+        submission=transport.ask("GET", "/v1/keys/submission", SubmissionVerifier.from_bytes),
+        attachments=_Scratch(scratch, transport, genesis, SCRATCH_BYTES),
         blocks=_remote_blocks(transport, height),
         height=height,
+        height_now=partial(_height_now, transport, genesis, height),
     )
 
 
 def _remote_blocks(transport: Transport, height: int) -> Iterator[Block]:
     at = 1
     while at <= height:
-        data = transport.get(f"/v1/blocks?from={at}&limit=256", max_bytes=MAX_SYNC_BYTES)
-        try:
-            blocks = unframe(data)
-        except MalformedMessage as error:
-            raise AuditFailed(f"Block {at}: {error}", height=at, rule="block") from None
-        if not blocks:
-            raise AuditFailed(f"Block {at} is missing.", height=at, rule="block")
+        blocks = remote_blocks(transport, at)
         yield from blocks[: height - at + 1]
         at += len(blocks)
+
+
+def _height_now(transport: Transport, genesis: Genesis, height: int) -> int:
+    with suppress(PeerUnreachable):
+        return remote_signed_height(transport, genesis, height)
+    return height
+
+
+def _stored_height_now(store: BlockStore, height: int) -> int:
+    with suppress(StoreError, MalformedMessage, InvalidBlock):
+        newest = store.signed_header(store.height)
+        if newest is not None:
+            verify_commit(store.genesis, newest.header, newest.commit)
+            return max(height, newest.header.height)
+    return height
 
 
 def checkpoint(text: str, genesis: Genesis) -> tuple[int, bytes]:
@@ -108,7 +235,7 @@ def checkpoint(text: str, genesis: Genesis) -> tuple[int, bytes]:
         except ValueError:
             raise InvalidInput(f"{digest} is not a hash in hexadecimal digits.") from None
     try:
-        header = Header.from_bytes(Path(text).read_bytes())
-    except OSError as error:
-        raise InvalidInput(f"The checkpoint {text} cannot be read: {error.strerror or error}.") from None
+        header = Header.from_bytes(read_small_file(Path(text)))
+    except MalformedMessage:
+        raise InvalidInput(f"The checkpoint {text} is no block header.") from None
     return header.height, header.hash(genesis.hash)

@@ -1,12 +1,11 @@
 """Blobs as verification reads them: by hash, from wherever this party keeps them."""
 
 import hashlib
-from collections.abc import Callable, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Protocol
 
 from anofel.errors import AnofelError, VerificationError
-from anofel.files import replace_file
+from anofel.ids import BlobHash
 
 
 class AttachmentMissing(AnofelError):
@@ -14,7 +13,7 @@ class AttachmentMissing(AnofelError):
 
     code = "attachment-missing"
 
-    def __init__(self, sha256: bytes) -> None:
+    def __init__(self, sha256: BlobHash) -> None:
         super().__init__(f"The blob {sha256.hex()} is needed to verify the board, and is not here.")
         self.sha256 = sha256
 
@@ -28,7 +27,7 @@ class DamagedBlob(VerificationError):
 class Attachments(Protocol):
     """Where blobs come from."""
 
-    def read(self, sha256: bytes) -> bytes:
+    def read(self, sha256: BlobHash) -> bytes:
         """Return a blob's bytes; their hash is the name. Raises ``AttachmentMissing``."""
         ...
 
@@ -36,67 +35,26 @@ class Attachments(Protocol):
 class MemoryAttachments:
     """Blobs in memory: for tests, simulations and small tools."""
 
-    def __init__(self, blobs: Mapping[bytes, bytes] | None = None) -> None:
+    def __init__(self, blobs: Mapping[BlobHash, bytes] | None = None) -> None:
         self._blobs = dict(blobs or {})
 
-    def add(self, data: bytes) -> bytes:
+    def add(self, data: bytes) -> BlobHash:
         """Keep a blob and return its name."""
-        name = hashlib.sha256(data).digest()
+        name = BlobHash(hashlib.sha256(data).digest())
         self._blobs[name] = data
         return name
 
-    def remove(self, sha256: bytes) -> None:
+    def remove(self, sha256: BlobHash) -> None:
         """Forget a blob."""
         self._blobs.pop(sha256, None)
 
-    def items(self) -> list[tuple[bytes, bytes]]:
+    def items(self) -> list[tuple[BlobHash, bytes]]:
         """Return every blob with its name."""
         return list(self._blobs.items())
 
-    def read(self, sha256: bytes) -> bytes:
+    def read(self, sha256: BlobHash) -> bytes:
         """Return a blob."""
         try:
             return self._blobs[sha256]
         except KeyError:
             raise AttachmentMissing(sha256) from None
-
-
-class DirectoryAttachments:
-    """Blobs in a directory, as a node keeps them; what is not there may be fetched."""
-
-    def __init__(self, directory: Path, fetch: Callable[[bytes, Path], None] | None = None) -> None:
-        """``fetch`` writes a blob to a path, whole and checked, or raises ``AttachmentMissing``."""
-        self._directory = directory
-        self._fetch = fetch
-
-    def path(self, sha256: bytes) -> Path:
-        """Return where a blob is, or would be."""
-        name = sha256.hex()
-        return self._directory / name[:2] / name[2:4] / name
-
-    def add(self, data: bytes) -> bytes:
-        """Keep a blob, whole or not at all, and return its name."""
-        name = hashlib.sha256(data).digest()
-        path = self.path(name)
-        if not path.exists():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            replace_file(path, data)
-        return name
-
-    def remove(self, sha256: bytes) -> None:
-        """Forget a blob."""
-        self.path(sha256).unlink(missing_ok=True)
-
-    def read(self, sha256: bytes) -> bytes:
-        """Return a blob. Raises ``AttachmentMissing`` and ``DamagedBlob``."""
-        path = self.path(sha256)
-        if self._fetch is not None and not path.exists():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            self._fetch(sha256, path)
-        try:
-            data = path.read_bytes()
-        except FileNotFoundError:
-            raise AttachmentMissing(sha256) from None
-        if hashlib.sha256(data).digest() != sha256:
-            raise DamagedBlob(f"The blob {sha256.hex()} is damaged on disk.")
-        return data

@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-from anofel.certificates import Identity
+from anofel.ids import Subject
+from anofel.pki.certificates import Identity
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,7 +13,7 @@ class RoleHolder:
     identity: Identity
 
     @property
-    def subject(self) -> bytes:
+    def subject(self) -> Subject:
         """What names the holder on the board; it survives a renewed certificate."""
         return self.identity.subject
 

@@ -6,7 +6,8 @@ the same rules, so equal histories give equal headers.
 
 from collections.abc import Callable, Sequence
 
-from anofel.board import clock, roots
+from anofel.board import block_end, roots
+from anofel.board.genesis import check_keys
 from anofel.board.log import merkle_root
 from anofel.board.rule import Rejected, require
 from anofel.board.rules import handler_of
@@ -44,6 +45,7 @@ class Chain:
             raise InvalidInput(
                 f"The board follows rules {state.genesis.rules}; this program knows rules {RULE_VERSION}."
             )
+        check_keys(state.genesis, verifier.registration, verifier.submission)
         self.state = state
         self.verifier = verifier
         self._ids: list[bytes] = []
@@ -57,7 +59,7 @@ class Chain:
 
     def begin(self, time: int) -> None:
         """Start the next block with its time; times never decrease."""
-        clock.begin_block(self.state, max(time, self.state.time))
+        block_end.begin_block(self.state, max(time, self.state.time))
         self._ids = []
 
     def offer(self, data: bytes) -> Posting:
@@ -126,14 +128,13 @@ class Chain:
 
     def seal(self) -> Header:
         """End the block and return its header."""
-        results, shares = clock.Results(), self.verifier.shares
-        for bundle, position in clock.counts_due(self.state):
-            where = (bundle.number, self.state.tasks[position.task_id].position)
-            results.counts[where] = shares.open_count(self.state, bundle, position)
-        for bundle, position in clock.sums_due(self.state):
-            where = (bundle.number, self.state.tasks[position.task_id].position)
-            results.sums[where] = shares.open_sum(self.state, bundle, position)
-        clock.end_block(self.state, results)
+        results, openings = block_end.Results(), self.verifier.openings
+        for seat in block_end.counts_due(self.state):
+            results.counts[seat.task_id] = openings.count(seat).value
+        for seat in block_end.sums_due(self.state):
+            opened = openings.open_sum(seat)
+            results.sums[seat.task_id] = None if opened is None else opened.result
+        block_end.end_block(self.state, results)
         state = self.state
         header = Header(
             height=state.height,

@@ -4,9 +4,11 @@
 its verdict depends on; ``verification`` verifies claims, in batches and once.
 """
 
+import hashlib
 from dataclasses import dataclass
 
 from anofel.committee.context import AgreedSet, IterationContext, PostContext, TaskLimits
+from anofel.ids import BlobHash, GenesisHash, KeyId, SharesId, Subject, TaskId
 from anofel.messages import Blob, Registration, Run, Submission
 from anofel.primitives import Scope
 
@@ -15,9 +17,9 @@ from anofel.primitives import Scope
 class CommitteeRef:
     """A committee as verification needs it; the key file is an attachment."""
 
-    key_id: bytes
+    key_id: KeyId
     scheme: int
-    shares_id: bytes
+    shares_id: SharesId
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +27,7 @@ class Addressee:
     """One committee of a bundle, with its task's vectors."""
 
     committee: CommitteeRef
-    task_id: bytes
+    task_id: TaskId
     limits: TaskLimits
     types: tuple[int, ...] | None
 
@@ -36,7 +38,7 @@ class PossessionClaim:
 
     key: bytes
     possession: bytes
-    holder: bytes
+    holder: Subject
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,19 +51,34 @@ class RegistrationClaim:
 
 @dataclass(frozen=True, slots=True)
 class KeyClaim:
-    """A blob is the committee key that the posting describes."""
+    """A blob is the committee key that the posting describes, and the messages of its run made it."""
 
+    genesis: GenesisHash
     run: Run
-    key_id: bytes
-    shares_id: bytes
+    base: SharesId | None
+    """In a handover, the shares with which it began."""
+    rounds: tuple[tuple[tuple[int, BlobHash], ...], ...]
+    """Sender and SHA-256 of every message of the complete rounds."""
+    key_id: KeyId
+    shares_id: SharesId
     share_epoch: int
+    transcript: bytes
+
+    @property
+    def digest(self) -> bytes:
+        """SHA-256 over the run and its messages: what the key that was made depends on."""
+        state = hashlib.sha256(self.run.run_id(self.genesis) + (self.base or b""))
+        for messages in self.rounds:
+            for sender, sha256 in messages:
+                state.update(sender.to_bytes(2, "little") + sha256)
+        return state.digest()
 
 
 @dataclass(frozen=True, slots=True)
 class ModelClaim:
     """A blob is a canonical model file of the task's shape."""
 
-    sha256: bytes
+    sha256: BlobHash
     length: int
     scale_bits: int
     momentum: bool
@@ -100,7 +117,6 @@ class CountShareClaim:
     """Nullifier and encrypted bit of every post in the set."""
     member: int
     share: bytes
-    author: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,9 +128,8 @@ class SumShareClaim:
     bits: tuple[tuple[bytes, bytes], ...]
     count_shares: tuple[tuple[int, bytes], ...]
     member: int
-    share: bytes
+    share: BlobHash
     """SHA-256 of the share, an attachment."""
-    author: str
 
 
 Proof = (

@@ -1,9 +1,11 @@
-"""Step 0 — what a genesis must fulfil before anybody uses it (DESIGN §2)."""
+"""Step 0 — what a genesis must fulfil before anybody uses it."""
 
-from anofel.certificates import CertificateRefused, Purpose, parse_roots, verify_chain
 from anofel.committee.context import MAX_LENGTH, MAX_POSTS
 from anofel.errors import InvalidInput
 from anofel.messages import Class, Genesis
+from anofel.pki.certificates import CertificateRefused, Purpose, parse_roots, verify_chain
+from anofel.proofs.keys import INSECURE_ORIGIN
+from anofel.proofs.statements import RegistrationVerifier, SubmissionVerifier
 
 VERSION = 1
 INSECURE_CA = "test certificate authority"
@@ -15,6 +17,8 @@ TEST_MATERIAL = {
 """What demos and tests are made of. Audits accept such a board and say what it is; they refuse one whose
 genesis switches anything else off."""
 MAX_BUNDLE = 16
+MAX_POSTINGS = 65_535
+"""What the layout of a block has room for (``docs/messages.md``)."""
 
 
 class InvalidGenesis(InvalidInput):
@@ -32,7 +36,8 @@ def check_genesis(genesis: Genesis) -> None:
     4. There are validators, all different, and each has power.
     5. A bundle has 1 to 16 tasks, and leftovers wait at least one block.
     6. There are size classes, each with sizes a committee can add and with time for every phase.
-    7. The limits leave room for at least one posting.
+    7. The limits leave room for at least one posting, and for no more than a block can encode.
+    8. It pins the transcript of a ceremony, or says that its keys are development keys.
     """
     _require(genesis.version == VERSION, f"its version is {genesis.version} instead of {VERSION}")
     try:
@@ -64,6 +69,28 @@ def check_genesis(genesis: Genesis) -> None:
     numbers = (limits.root_window, limits.max_postings, limits.max_block_bytes, limits.max_runs)
     more = (limits.max_tasks, limits.max_key_bytes, limits.max_model_bytes)
     _require(min(*numbers, *more) >= 1, "its limits leave no room")
+    _require(limits.max_postings <= MAX_POSTINGS, f"a block can encode at most {MAX_POSTINGS} postings")
+    _require(
+        (genesis.transcript == bytes(32)) == (INSECURE_KEYS in flaws_of(genesis)),
+        "it pins the transcript of a ceremony or says that its keys are development keys, one of the two",
+    )
+
+
+def check_keys(genesis: Genesis, registration: RegistrationVerifier, submission: SubmissionVerifier) -> None:
+    """Refuse proof keys that are not those of genesis, or not what it says. Raises ``InvalidGenesis``.
+
+    1. Their ids are pinned in genesis; an id covers how the key was made.
+    2. Development keys stand in genesis as such.
+    """
+    for name, key, pinned in (
+        ("registration", registration, genesis.registration_key),
+        ("submission", submission, genesis.submission_key),
+    ):
+        _require(key.key_id == pinned, f"the {name} key is not the one that it pins")
+        _require(
+            key.origin != INSECURE_ORIGIN or INSECURE_KEYS in flaws_of(genesis),
+            f"its {name} key comes from an {INSECURE_ORIGIN}, and it does not say so",
+        )
 
 
 def flaws_of(genesis: Genesis) -> list[str]:

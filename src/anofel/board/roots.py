@@ -1,11 +1,14 @@
-"""The named sub-roots of a header: each covers everything the state says about its subject."""
+"""The named sub-roots of a header: each covers everything the state says about its subject.
+
+What cannot be told from the numbers here (submissions, aggregates, shares, rounds, ledger entries) is
+covered by the ``history`` of the record, which names the postings.
+"""
 
 from collections.abc import Iterator
 
-from anofel.board.log import merkle_root
 from anofel.board.state import (
     Bundle,
-    Certifier,
+    CertifierState,
     Committee,
     CommitteeShares,
     Iteration,
@@ -22,7 +25,7 @@ Part = bytes | int | str | None
 def certifiers(state: State) -> bytes:
     """The certifier tree, the window of roots that registrations may use, and who holds which key."""
     window = digest("window", state.certifier_roots)
-    keys = merkle_root(digest("certifier", _certifier(c)) for c in state.certifiers.values())
+    keys = state.certifiers.root(lambda certifier: digest("certifier", _certifier(certifier)))
     return digest("certifiers", [state.certifier_tree.root().to_bytes(), window, keys])
 
 
@@ -38,21 +41,22 @@ def nullifiers(state: State) -> bytes:
 
 def committees(state: State) -> bytes:
     """Runs of key generation, and committees."""
-    runs = [digest("run", _run(run)) for run in state.runs.values()]
-    return merkle_root([*runs, *(digest("committee", _committee(c)) for c in state.committees.values())])
+    runs = state.runs.root(lambda run: digest("run", _run(run)))
+    made = state.committees.root(lambda committee: digest("committee", _committee(committee)))
+    return digest("committees", [runs, made])
 
 
 def tasks(state: State) -> bytes:
     """Tasks, in the order of their announcement."""
-    return merkle_root(digest("task", _task(task)) for task in state.tasks.values())
+    return state.tasks.root(lambda task: digest("task", _task(task)))
 
 
 def bundles(state: State) -> bytes:
     """Bundles with their current iteration."""
-    return merkle_root(digest("bundle", _bundle(bundle)) for bundle in state.bundles.values())
+    return state.bundles.root(lambda bundle: digest("bundle", _bundle(bundle)))
 
 
-def _certifier(certifier: Certifier) -> Iterator[Part]:
+def _certifier(certifier: CertifierState) -> Iterator[Part]:
     yield from (certifier.key, certifier.holder, certifier.position, int(certifier.in_force))
 
 
@@ -72,6 +76,8 @@ def _committee(committee: Committee) -> Iterator[Part]:
     yield from (committee.key_id, committee.scheme, committee.task)
     yield digest("shares", _shares(committee.current))
     yield digest("shares", _shares(committee.pending))
+    for shares in committee.former:
+        yield digest("shares", _shares(shares))
 
 
 def _task(task: TaskState) -> Iterator[Part]:
@@ -93,13 +99,13 @@ def _iteration(iteration: Iteration) -> Iterator[Part]:
     yield from (iteration.number, iteration.opened_at, iteration.close_by, iteration.epoch)
     yield from (iteration.num_clients, iteration.client_root, iteration.closed_at)
     yield from (iteration.aggregate_by, iteration.count_by, iteration.sum_by)
-    yield from (len(iteration.submissions), iteration.history)
+    yield iteration.history
     for position in iteration.positions:
         yield digest("position", _position(position))
 
 
 def _bundle(bundle: Bundle) -> Iterator[Part]:
     yield from (bundle.number, bundle.size_class, int(bundle.early_end), bundle.phase.value)
-    yield from (bundle.model_by, bundle.iterations, bundle.history)
+    yield from (bundle.model_by, bundle.iterations, bundle.ended_at, bundle.history)
     yield from bundle.tasks
     yield digest("iteration", _iteration(bundle.current)) if bundle.current else None

@@ -1,22 +1,28 @@
 """The state as bytes, so that a restart need not replay every block.
 
 A snapshot is this party's own file about blocks that it verified itself. Its hash shows damage, and it is
-checked against the roots of the header it belongs to; it is never taken from somebody else.
+checked against the roots of the header it belongs to; it is never taken from somebody else. So trees are
+kept with their inner nodes: hashing those of a million clients again would take most of a start.
 """
 
 import hashlib
+from collections import deque
 from dataclasses import dataclass
 
 import msgspec
 
 from anofel.board import roots
 from anofel.board.log import MerkleLog
-from anofel.board.state import Bundle, Certifier, Committee, KeyRun, State, TaskState
+from anofel.board.records import Records
+from anofel.board.state import Bundle, CertifierState, Committee, KeyRun, State, TaskState
 from anofel.errors import InvalidInput
+from anofel.ids import KeyId, RunId, TaskId
 from anofel.messages import Genesis, Header
-from anofel.primitives import CertifierTree, ClientTree
+from anofel.primitives import CertifierTree, ClientTree, NameSet
 
-FORMAT = 1
+FORMAT = 4
+_CLIENTS_PER_BLOCK = 400
+"""A snapshot takes 4 µs a client to write, and saves 1.7 ms or more for each block or posting to replay."""
 _HASH_BYTES = 32
 
 
@@ -35,16 +41,22 @@ class _Image:
     time: int
     tip: bytes
     epoch: int
-    certifiers: dict[bytes, Certifier]
-    certifier_leaves: bytes
+    certifiers: dict[bytes, CertifierState]
+    certifier_nodes: bytes
     certifier_roots: list[bytes]
-    client_leaves: dict[int, bytes]
-    registered: list[bytes]
+    client_nodes: dict[int, bytes]
+    registered: bytes
     nullifiers: MerkleLog
-    runs: dict[bytes, KeyRun]
-    committees: dict[bytes, Committee]
-    tasks: dict[bytes, TaskState]
+    runs: dict[RunId, KeyRun]
+    committees: dict[KeyId, Committee]
+    tasks: dict[TaskId, TaskState]
     bundles: dict[int, Bundle]
+    remembered: list[int]
+
+
+def is_worth(state: State, saved: int) -> bool:
+    """Whether a snapshot costs less than replaying so many blocks and postings, which it would save."""
+    return saved * _CLIENTS_PER_BLOCK >= len(state.clients)
 
 
 def encode(state: State) -> bytes:
@@ -55,16 +67,17 @@ def encode(state: State) -> bytes:
         time=state.time,
         tip=state.tip,
         epoch=state.epoch,
-        certifiers=state.certifiers,
-        certifier_leaves=state.certifier_tree.leaf_bytes(),
+        certifiers=dict(state.certifiers),
+        certifier_nodes=state.certifier_tree.node_bytes(),
         certifier_roots=state.certifier_roots,
-        client_leaves={epoch: tree.leaf_bytes() for epoch, tree in state.client_trees.items()},
-        registered=sorted(state.registered),
+        client_nodes={epoch: tree.node_bytes() for epoch, tree in state.client_trees.items()},
+        registered=state.registered.to_bytes(),
         nullifiers=state.nullifiers,
-        runs=state.runs,
-        committees=state.committees,
-        tasks=state.tasks,
-        bundles=state.bundles,
+        runs=dict(state.runs),
+        committees=dict(state.committees),
+        tasks=dict(state.tasks),
+        bundles=dict(state.bundles),
+        remembered=list(state.remembered),
     )
     content = msgspec.msgpack.encode(image)
     return hashlib.sha256(content).digest() + content
@@ -99,16 +112,17 @@ def _restore(image: _Image, genesis: Genesis) -> State:
         time=image.time,
         tip=image.tip,
         epoch=image.epoch,
-        certifiers=image.certifiers,
-        certifier_tree=CertifierTree.from_leaf_bytes(image.certifier_leaves),
+        certifiers=Records(image.certifiers),
+        certifier_tree=CertifierTree.from_node_bytes(image.certifier_nodes),
         certifier_roots=image.certifier_roots,
         client_trees={
-            epoch: ClientTree.from_leaf_bytes(leaves) for epoch, leaves in image.client_leaves.items()
+            epoch: ClientTree.from_node_bytes(nodes) for epoch, nodes in image.client_nodes.items()
         },
-        registered=set(image.registered),
+        registered=NameSet.from_bytes(image.registered),
         nullifiers=image.nullifiers,
-        runs=image.runs,
-        committees=image.committees,
-        tasks=image.tasks,
-        bundles=image.bundles,
+        runs=Records(image.runs),
+        committees=Records(image.committees),
+        tasks=Records(image.tasks),
+        bundles=Records(image.bundles, nested=True),
+        remembered=deque(image.remembered),
     )

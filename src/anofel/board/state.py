@@ -1,25 +1,29 @@
 """What the board knows after a block: plain data, the same at everybody who replays the same blocks.
 
-Records change only in ``rules`` (by an admitted posting) and in ``clock`` (at the end of a block).
+Records change only in ``rules`` (by an admitted posting) and in ``block_end`` (at the end of a block).
 Every record has a ``history``: the hash chain over the postings that touched it. Together with its
 numbers that gives the digests under the sub-roots of a header.
 """
 
 import hashlib
+from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from enum import StrEnum
+from enum import IntEnum, StrEnum
 
+from anofel.board.announcement import TaskFacts
 from anofel.board.genesis import check_genesis
 from anofel.board.log import MerkleLog, chained
-from anofel.messages import Class, Genesis, Run, Task
-from anofel.primitives import CertifierTree, ClientTree, Scope
+from anofel.board.records import Record, Records
+from anofel.ids import BlobHash, GenesisHash, KeyId, PostingId, RunId, SharesId, Subject, TaskId
+from anofel.messages import Class, Genesis, Run, TaskAnnouncement
+from anofel.primitives import CertifierTree, ClientTree, NameSet, Scope
 
 NO_HISTORY = bytes(32)
 
 
 class Phase(StrEnum):
-    """Where a bundle stands (DESIGN §6)."""
+    """Where a bundle stands (``docs/board.md``)."""
 
     WAITING = "waiting"
     OPEN = "open"
@@ -53,11 +57,11 @@ _OUTCOMES = frozenset(
 
 
 @dataclass(slots=True)
-class Certifier:
+class CertifierState(Record):
     """A certifier whose key was posted (step 1.a)."""
 
     key: bytes
-    holder: bytes
+    holder: Subject
     position: int
     in_force: bool = True
 
@@ -66,53 +70,82 @@ class Certifier:
 class KeyVote:
     """What one member posted as the end of a run."""
 
-    key_id: bytes
-    shares_id: bytes
+    key_id: KeyId
+    shares_id: SharesId
     transcript: bytes
 
 
 @dataclass(slots=True)
-class KeyRun:
+class CommitteeMember:
+    """Who a member of a run is, as its certificate says."""
+
+    name: str
+    """The distinguished name of its subject."""
+    issuer: str
+    organisation: str
+
+
+@dataclass(slots=True)
+class KeyRun(Record):
     """A run of key generation or of a handover (step 1.c)."""
 
-    run_id: bytes
+    run_id: RunId
     run: Run
-    opened_by: bytes
+    opened_by: Subject
     opened_at: int
-    base: bytes = b""
+    base: SharesId | None = None
     """In a handover, the shares with which it began."""
     share_epoch: int = 0
     """Which generation of shares the run makes."""
-    posted: dict[int, dict[int, bytes]] = field(default_factory=dict)
+    entered: dict[int, CommitteeMember] = field(default_factory=dict)
+    """Who each member is, by the certificate with which it posted round 0."""
+    posted: dict[int, dict[int, BlobHash]] = field(default_factory=dict)
     """Round → sender → SHA-256 of the message."""
     votes: dict[int, KeyVote] = field(default_factory=dict)
     done: bool = False
     history: bytes = NO_HISTORY
+
+    @property
+    def is_live(self) -> bool:
+        """Whether its messages are still kept."""
+        return bool(self.posted)
 
 
 @dataclass(slots=True)
 class CommitteeShares:
     """One generation of a committee's shares: who holds them, and the key file."""
 
-    run_id: bytes
-    shares_id: bytes
+    run_id: RunId
+    shares_id: SharesId
     """SHA-256 of the key file, which is also its name as a blob."""
-    members: tuple[bytes, ...]
+    members: tuple[Subject, ...]
     threshold: int
     share_epoch: int
 
 
 @dataclass(slots=True)
-class Committee:
+class Committee(Record):
     """An established committee."""
 
-    key_id: bytes
+    key_id: KeyId
     scheme: int
     current: CommitteeShares
     pending: CommitteeShares | None = None
-    """Handed over; takes effect when no iteration of its task is between close and outcome."""
-    task: bytes | None = None
+    """Handed over; takes effect when no iteration of its task is between opening and outcome."""
+    former: list[CommitteeShares] = field(default_factory=list)
+    """The generations of shares before, oldest first: a handover keeps the key, so they still open."""
+    task: TaskId | None = None
     """The task that it serves."""
+
+    @property
+    def generations(self) -> list[CommitteeShares]:
+        """Every generation of shares that opens what is encrypted under the key, oldest first."""
+        return [*self.former, self.current]
+
+    @property
+    def is_live(self) -> bool:
+        """Whether a handover waits to take effect."""
+        return self.pending is not None
 
 
 @dataclass(slots=True)
@@ -125,21 +158,24 @@ class LedgerEntry:
 
 
 @dataclass(slots=True)
-class TaskState:
+class TaskState(Record):
     """An announced task (step 1.d)."""
 
-    task_id: bytes
-    owner: bytes
-    task: Task
+    task_id: TaskId
+    owner: Subject
+    announcement: TaskAnnouncement
+    facts: TaskFacts
     size_class: int
     announced_at: int
+    organisation: str = ""
+    """The owner's, by the certificate with which it announced the task."""
     bundle: int | None = None
     position: int = 0
-    model: bytes | None = None
+    model: BlobHash | None = None
     """SHA-256 of the current model file."""
     model_iteration: int = 0
     """The iteration that the owner's last model opens."""
-    next_model: bytes | None = None
+    next_model: BlobHash | None = None
     """What the rule makes of the last sum; None if the owner is free, or if the model stays."""
     summed: bool = False
     """Whether the last iteration was ``Summed``."""
@@ -148,18 +184,23 @@ class TaskState:
     ledger: list[LedgerEntry] = field(default_factory=list)
     history: bytes = NO_HISTORY
 
+    @property
+    def is_live(self) -> bool:
+        """Whether it has not ended."""
+        return not self.ended
+
 
 @dataclass(slots=True)
 class PayloadName:
     """The payload of one contribution and its envelope."""
 
     envelope: bytes
-    sha256: bytes
+    sha256: BlobHash
     length: int
 
 
 @dataclass(slots=True)
-class Accepted:
+class AcceptedSubmission:
     """An accepted submission (step 5)."""
 
     nullifier: bytes
@@ -168,6 +209,13 @@ class Accepted:
     type_commitment: bytes
     ballot: bytes
     payloads: tuple[PayloadName, ...]
+
+
+class Reason(IntEnum):
+    """Why a payload is excluded; the rule is deterministic, so anyone with the payload can check it."""
+
+    PAYLOAD_REFUSED = 1
+    """The scheme's ``verify_payload`` refuses it."""
 
 
 @dataclass(slots=True)
@@ -194,7 +242,7 @@ class Share:
 class Position:
     """One committee of a bundle in one iteration."""
 
-    task_id: bytes
+    task_id: TaskId
     progress: Progress = Progress.COLLECTING
     shares: CommitteeShares | None = None
     """The committee's shares when the iteration closed; a later handover does not change them."""
@@ -207,6 +255,14 @@ class Position:
     total: bytes | None = None
     """SHA-256 over the decoded sum."""
     history: bytes = NO_HISTORY
+
+    @property
+    def is_release(self) -> bool:
+        """Whether the sum was opened or could have been: from *counted* on, whatever follows (D-21).
+
+        n − t members may open in private what fails in public.
+        """
+        return self.count is not None and self.progress is not Progress.TOO_FEW
 
     @property
     def threshold(self) -> int:
@@ -230,19 +286,29 @@ class Iteration:
     aggregate_by: int = 0
     count_by: int = 0
     sum_by: int = 0
-    submissions: dict[bytes, Accepted] = field(default_factory=dict)
+    submissions: dict[bytes, AcceptedSubmission] = field(default_factory=dict)
     tags: set[bytes] = field(default_factory=set)
-    end_votes: set[bytes] = field(default_factory=set)
+    end_votes: set[TaskId] = field(default_factory=set)
     positions: list[Position] = field(default_factory=list)
     history: bytes = NO_HISTORY
 
+    def forget(self) -> None:
+        """Drop what is needed to reach the outcomes and to open them, and nothing that a digest covers."""
+        self.submissions.clear()
+        self.tags.clear()
+        self.end_votes.clear()
+        for position in self.positions:
+            position.aggregates.clear()
+            position.count_shares.clear()
+            position.sum_shares.clear()
+
 
 @dataclass(slots=True)
-class Bundle:
+class Bundle(Record):
     """Tasks that share their iterations (D-06)."""
 
     number: int
-    tasks: tuple[bytes, ...]
+    tasks: tuple[TaskId, ...]
     size_class: int
     early_end: bool
     phase: Phase = Phase.WAITING
@@ -250,7 +316,13 @@ class Bundle:
     iterations: int = 0
     """How many iterations were opened."""
     current: Iteration | None = None
+    ended_at: int | None = None
     history: bytes = NO_HISTORY
+
+    @property
+    def is_live(self) -> bool:
+        """Whether it has not ended."""
+        return self.phase is not Phase.ENDED
 
 
 @dataclass(slots=True)
@@ -258,7 +330,7 @@ class State:
     """The board between two postings."""
 
     genesis: Genesis
-    genesis_hash: bytes
+    genesis_hash: GenesisHash
     height: int = 0
     """The block that is being filled."""
     time: int = 0
@@ -267,20 +339,22 @@ class State:
     num_postings: int = 0
     num_bytes: int = 0
     epoch: int = 0
-    certifiers: dict[bytes, Certifier] = field(default_factory=dict)
+    certifiers: Records[bytes, CertifierState] = field(default_factory=Records)
     certifier_tree: CertifierTree = field(default_factory=CertifierTree)
     certifier_roots: list[bytes] = field(default_factory=list)
     """The window of roots that registrations may use, newest last."""
     client_trees: dict[int, ClientTree] = field(default_factory=lambda: {0: ClientTree()})
     newcomers: list[bytes] = field(default_factory=list)
     """Commitments of the block that is being filled; the tree takes them together, which is cheaper."""
-    registered: set[bytes] = field(default_factory=set)
+    registered: NameSet = field(default_factory=NameSet)
     """Registration nullifiers of the current epoch."""
     nullifiers: MerkleLog = field(default_factory=MerkleLog)
-    runs: dict[bytes, KeyRun] = field(default_factory=dict)
-    committees: dict[bytes, Committee] = field(default_factory=dict)
-    tasks: dict[bytes, TaskState] = field(default_factory=dict)
-    bundles: dict[int, Bundle] = field(default_factory=dict)
+    runs: Records[RunId, KeyRun] = field(default_factory=Records)
+    committees: Records[KeyId, Committee] = field(default_factory=Records)
+    tasks: Records[TaskId, TaskState] = field(default_factory=Records)
+    bundles: Records[int, Bundle] = field(default_factory=lambda: Records(nested=True))
+    remembered: deque[int] = field(default_factory=deque)
+    """Bundles that ended and whose last submissions are still here, oldest first."""
 
     @classmethod
     def at_genesis(cls, genesis: Genesis) -> "State":
@@ -305,7 +379,12 @@ class State:
 
     def committee_of(self, task: TaskState) -> Committee:
         """Return the committee that a task announced."""
-        return self.committees[task.task.key_id]
+        return self.committees[task.announcement.key_id]
+
+    def members_of(self, shares: CommitteeShares) -> list[CommitteeMember]:
+        """Return who holds the shares, in the order of their numbers."""
+        entered = self.runs[shares.run_id].entered
+        return [entered[number] for number in range(1, len(shares.members) + 1)]
 
     def live_tasks(self, bundle: Bundle) -> list[TaskState]:
         """Return the tasks of a bundle that have not ended."""
@@ -313,10 +392,10 @@ class State:
 
     def waiting_tasks(self) -> list[TaskState]:
         """Return the announced tasks that no bundle holds yet, in the order of their announcement."""
-        return [task for task in self.tasks.values() if task.bundle is None and not task.ended]
+        return [task for task in self.tasks.live() if task.bundle is None]
 
 
-def touch(record: KeyRun | TaskState | Position | Iteration | Bundle, posting_id: bytes) -> None:
+def touch(record: KeyRun | TaskState | Position | Iteration | Bundle, posting_id: PostingId) -> None:
     """Extend a record's history by the posting that changes it."""
     record.history = chained(record.history, posting_id)
 

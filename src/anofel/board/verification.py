@@ -6,6 +6,7 @@ they depend on, so that nothing is verified twice.
 """
 
 import hashlib
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -20,12 +21,13 @@ from anofel.board.claims import (
     KeyClaim,
     ModelClaim,
     PossessionClaim,
-    Proof,
     RegistrationClaim,
     SubmissionClaim,
     SumClaim,
     SumShareClaim,
 )
+from anofel.board.committee_keys import CommitteeKeys
+from anofel.board.openings import Openings
 from anofel.board.rule import Rejected, Rule, require
 from anofel.board.rules import (
     certifiers,
@@ -38,39 +40,43 @@ from anofel.board.rules import (
     tasks,
 )
 from anofel.board.rules.common import BAD_RECEIPT, CHAIN, MALFORMED, SIGNATURE, TOO_LONG
-from anofel.board.shares import ShareDesk
 from anofel.board.state import State
-from anofel.certificates import CertificateRefused, Identity, Purpose, verify_chain
+from anofel.board.statements import ballot_statement, registration_item, submission_item
 from anofel.committee.context import PostContext
-from anofel.committee.count import BallotStatement, BundleCommittee, verify_ballots
+from anofel.committee.count import verify_ballots
 from anofel.committee.errors import BallotRefused, EnvelopeRefused
 from anofel.committee.interface import Envelope
-from anofel.errors import AnofelError, InvalidInput, InvalidProof, InvalidSignature, MalformedMessage
-from anofel.learning.integer_model import IntegerModel
+from anofel.errors import (
+    AnofelError,
+    InvalidInput,
+    InvalidProof,
+    InvalidSignature,
+    MalformedMessage,
+    PeerUnreachable,
+)
+from anofel.ids import GenesisHash
 from anofel.messages import ChainAuthor, Posting, receipt_bytes
+from anofel.models.integer_model import IntegerModel, ModelOverflow
+from anofel.pki.certificates import CertificateRefused, Identity, Purpose, verify_chain
 from anofel.primitives import (
     CertifierKey,
-    Commitment,
-    Epoch,
-    IterationNullifier,
     MessageKey,
     Possession,
-    RegistrationNullifier,
-    Root,
-    Tag,
-    TypeCommitment,
 )
-from anofel.proofs import (
-    RegistrationProof,
-    RegistrationStatement,
+from anofel.proofs.statements import (
     RegistrationVerifier,
-    SubmissionProof,
-    SubmissionStatement,
     SubmissionVerifier,
 )
 
-MAX_VERDICTS = 1 << 16
-"""How many verdicts are kept; the oldest go first."""
+MAX_RECEIPTS = 1 << 16
+"""How many postings are remembered whose receipts were checked; the oldest go first."""
+MAX_VERDICT_BYTES = 32 << 20
+MAX_CHAIN_BYTES = 32 << 20
+"""What kept verdicts and certificates may take: their authors choose names and reasons up to a certificate's
+length, and a chain is kept for each block time."""
+_ENTRY_BYTES = 256
+_KEY_BYTES = 2048
+"""What an entry takes beside its text, rounded up: two hashes and objects; a public key of OpenSSL."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,25 +92,33 @@ class Candidate:
     def __post_init__(self) -> None:
         object.__setattr__(self, "key", self.posting.id + hashlib.sha256(self.claim.context).digest())
 
+    @property
+    def culprit(self) -> str:
+        """Who is named if the claim is false; nobody, if the author is a client."""
+        return self.author.name if isinstance(self.author, RoleHolder) else ""
+
 
 class Verifier:
     """Verifies postings for one board."""
 
     def __init__(
         self,
-        genesis_hash: bytes,
+        genesis_hash: GenesisHash,
         registration: RegistrationVerifier,
         submission: SubmissionVerifier,
         attachments: Attachments,
+        keys: CommitteeKeys | None = None,
     ) -> None:
+        """``keys``: who reads and checks committee keys, if not as usual."""
         self._genesis_hash = genesis_hash
-        self._registration = registration
-        self._submission = submission
+        self.registration = registration
+        self.submission = submission
         self._attachments = attachments
-        self._verdicts: BoundedCache[bytes, Rejected | None] = BoundedCache(MAX_VERDICTS)
-        self._receipts: BoundedCache[tuple[bytes, int], None] = BoundedCache(MAX_VERDICTS)
-        self._chains: BoundedCache[bytes, Identity] = BoundedCache(MAX_VERDICTS)
-        self.shares = ShareDesk(attachments)
+        self._verdicts: BoundedCache[bytes, Rejected | None] = BoundedCache(MAX_VERDICT_BYTES, _verdict_bytes)
+        self._receipts: BoundedCache[tuple[bytes, int], None] = BoundedCache(MAX_RECEIPTS)
+        self._chains: BoundedCache[bytes, Identity] = BoundedCache(MAX_CHAIN_BYTES, _identity_bytes)
+        self.keys = CommitteeKeys(attachments) if keys is None else keys
+        self.openings = Openings(attachments, self.keys)
 
     # Authors
 
@@ -174,7 +188,7 @@ class Verifier:
         self._confirm_submissions(fresh, verdicts)
         for candidate in fresh:
             if verdicts[candidate.key] is None:
-                verdicts[candidate.key] = _verdict(partial(self._check_single, candidate.claim.proof))
+                verdicts[candidate.key] = _verdict(partial(self._check_single, candidate))
             self._verdicts[candidate.key] = verdicts[candidate.key]
         return verdicts
 
@@ -203,11 +217,11 @@ class Verifier:
             proof = candidate.claim.proof
             if isinstance(proof, RegistrationClaim):
                 try:
-                    items.append(self._registration_item(proof))
+                    items.append(registration_item(proof, self._genesis_hash))
                     keys.append(candidate.key)
                 except (InvalidInput, InvalidProof) as error:
                     verdicts[candidate.key] = Rejected(registrations.PROOF, str(error))
-        self._batch(self._registration.verify_batch, items, keys, verdicts, Rejected(registrations.PROOF))
+        self._batch(self.registration.verify_batch, items, keys, verdicts, Rejected(registrations.PROOF))
 
     def _confirm_submissions(
         self, candidates: Sequence[Candidate], verdicts: dict[bytes, Rejected | None]
@@ -217,12 +231,12 @@ class Verifier:
             proof = candidate.claim.proof
             if isinstance(proof, SubmissionClaim):
                 try:
-                    items.append(_submission_item(proof))
+                    items.append(submission_item(proof))
                     keys.append(candidate.key)
                     claims.append(proof)
                 except (InvalidInput, InvalidProof) as error:
                     verdicts[candidate.key] = Rejected(submissions.PROOF, str(error))
-        self._batch(self._submission.verify_batch, items, keys, verdicts, Rejected(submissions.PROOF))
+        self._batch(self.submission.verify_batch, items, keys, verdicts, Rejected(submissions.PROOF))
         valid = [(key, claim) for key, claim in zip(keys, claims, strict=True) if verdicts[key] is None]
         self._confirm_envelopes(valid, verdicts)
         self._confirm_ballots([(key, claim) for key, claim in valid if verdicts[key] is None], verdicts)
@@ -242,7 +256,7 @@ class Verifier:
                 )
                 groups.setdefault(addressee, []).append((key, claim.contexts[place], envelope))
         for addressee, items in groups.items():
-            scheme, committee_key = self.shares.key_of(addressee.committee)
+            scheme, committee_key = self.keys.read(addressee.committee)
             pairs = [(context, envelope) for _, context, envelope in items]
             try:
                 scheme.verify_envelopes(committee_key, addressee.limits, pairs)
@@ -257,16 +271,10 @@ class Verifier:
         for key, claim in claims:
             lines = []
             for addressee in claim.addressees:
-                _, committee = self.shares.key_of(addressee.committee)
-                lines.append(
-                    BundleCommittee(
-                        key_id=committee.key_id,
-                        count_key=committee.count_key,
-                        accepted_types=addressee.types,
-                    )
-                )
+                _, committee = self.keys.read(addressee.committee)
+                lines.append((committee, addressee.types))
             try:
-                statement = BallotStatement(claim.contexts[0], claim.body.type_commitment, lines)
+                statement = ballot_statement(claim.contexts[0], claim.body.type_commitment, lines)
             except BallotRefused as error:
                 verdicts[key] = Rejected(submissions.BALLOT, str(error))
                 continue
@@ -294,31 +302,20 @@ class Verifier:
             for index in error.indices if error.indices is not None else range(len(keys)):
                 verdicts[keys[index]] = refusal
 
-    def _registration_item(self, claim: RegistrationClaim) -> tuple[RegistrationStatement, RegistrationProof]:
-        body = claim.body
-        statement = RegistrationStatement(
-            certifier_root=Root.from_bytes(body.certifier_root),
-            commitment=Commitment.from_bytes(body.commitment),
-            nullifier=RegistrationNullifier.from_bytes(body.nullifier),
-            epoch=Epoch(self._genesis_hash, body.epoch),
-            tag=Tag.from_bytes(body.tag),
-            a=MessageKey.from_bytes(claim.message_key).hash(),
-        )
-        return statement, RegistrationProof.from_bytes(body.proof)
-
-    def _check_single(self, proof: Proof | None) -> None:
+    def _check_single(self, candidate: Candidate) -> None:
+        proof, culprit = candidate.claim.proof, candidate.culprit
         if isinstance(proof, PossessionClaim):
             self._check_possession(proof)
         elif isinstance(proof, KeyClaim):
-            self._check_key(proof)
+            self._check_key(proof, culprit)
         elif isinstance(proof, ModelClaim):
             self._check_model(proof)
         elif isinstance(proof, SumClaim):
-            _under(sums.SUM, lambda: self.shares.check_sum(proof))
+            _under(sums.SUM, lambda: self.openings.check_sum(proof))
         elif isinstance(proof, CountShareClaim):
-            _under(sums.COUNT_SHARE, lambda: self.shares.check_count_share(proof), proof.author)
+            _under(sums.COUNT_SHARE, lambda: self.openings.check_count_share(proof), culprit)
         elif isinstance(proof, SumShareClaim):
-            _under(sums.SUM_SHARE, lambda: self.shares.check_sum_share(proof), proof.author)
+            _under(sums.SUM_SHARE, lambda: self.openings.check_sum_share(proof), culprit)
 
     def _check_possession(self, claim: PossessionClaim) -> None:
         try:
@@ -328,18 +325,32 @@ class Verifier:
         except (InvalidSignature, InvalidInput) as error:
             raise Rejected(certifiers.POSSESSION, str(error)) from None
 
-    def _check_key(self, claim: KeyClaim) -> None:
-        _under(committees.KEY, lambda: self.shares.check_key(claim))
+    def _check_key(self, claim: KeyClaim, culprit: str) -> None:
+        _under(committees.KEY, lambda: self.keys.check_key(claim), culprit)
+        _under(committees.MADE, lambda: self.keys.check_made(claim), culprit)
 
     def _check_model(self, claim: ModelClaim) -> None:
         try:
             model = IntegerModel.from_bytes(self._attachments.read(claim.sha256))
+        except ModelOverflow as error:
+            raise Rejected(tasks.MAGNITUDE, str(error)) from None
         except InvalidInput as error:
             raise Rejected(tasks.SHAPE, str(error)) from None
         require(model.layout.size == claim.length, tasks.SHAPE, "It has another number of parameters.")
         require(model.scale_bits == claim.scale_bits, tasks.SHAPE, "It has another scale.")
         momentum = model.velocity is not None
         require(momentum == claim.momentum, tasks.SHAPE, "A velocity goes with momentum.")
+
+
+def _verdict_bytes(verdict: Rejected | None) -> int:
+    """Estimate what a kept verdict takes; its sentence repeats the detail."""
+    if verdict is None:
+        return _ENTRY_BYTES
+    return 2 * _ENTRY_BYTES + 2 * sys.getsizeof(verdict.detail) + sys.getsizeof(verdict.culprit)
+
+
+def _identity_bytes(identity: Identity) -> int:
+    return _KEY_BYTES + _ENTRY_BYTES + sys.getsizeof(identity.name)
 
 
 def _verdict(check: Callable[[], None]) -> Rejected | None:
@@ -351,23 +362,10 @@ def _verdict(check: Callable[[], None]) -> Rejected | None:
 
 
 def _under(rule: Rule, check: Callable[[], object], culprit: str = "") -> None:
-    """Turn a failed check into the rejection of its rule; a lost blob is not its author's fault."""
+    """Turn a failed check into the rejection of its rule; a blob that is away is not its author's fault."""
     try:
         check()
-    except (Rejected, AttachmentMissing, DamagedBlob):
+    except (Rejected, AttachmentMissing, DamagedBlob, PeerUnreachable):
         raise
     except AnofelError as error:
         raise Rejected(rule, str(error), culprit) from None
-
-
-def _submission_item(claim: SubmissionClaim) -> tuple[SubmissionStatement, SubmissionProof]:
-    body = claim.body
-    statement = SubmissionStatement(
-        client_root=Root.from_bytes(claim.client_root),
-        nullifier=IterationNullifier.from_bytes(body.nullifier),
-        tag=Tag.from_bytes(body.tag),
-        a=MessageKey.from_bytes(claim.message_key).hash(),
-        scope=claim.scope,
-        type_commitment=TypeCommitment.from_bytes(body.type_commitment),
-    )
-    return statement, SubmissionProof.from_bytes(body.proof)

@@ -3,16 +3,25 @@
 Start-up is a feature: a group's heavy imports happen inside its commands.
 """
 
+import json
 import sys
+import traceback
+from typing import Annotated
 
 import typer
+from typer.core import TyperOption
 
-from anofel.cli import aggregator, ca, certifier, client, model, node, owner, setup, study
+from anofel.cli import aggregator, ca, certifier, client, deploy, model, node, owner, setup, study
 from anofel.cli.audit import audit
 from anofel.cli.demo import demo
+from anofel.cli.new import new
+from anofel.cli.predict import evaluate, predict
 from anofel.cli.privacy import privacy
 from anofel.cli.simulate import simulate
 from anofel.errors import AnofelError
+
+MISTAKE = 70
+"""The exit code of a mistake of the program's own (EX_SOFTWARE)."""
 
 app = typer.Typer(
     name="anofel",
@@ -24,6 +33,7 @@ app.add_typer(aggregator.app, name="aggregator")
 app.add_typer(ca.app, name="ca")
 app.add_typer(certifier.app, name="certifier")
 app.add_typer(client.app, name="client")
+app.add_typer(deploy.app, name="deploy")
 app.add_typer(model.app, name="model")
 app.add_typer(node.app, name="node")
 app.add_typer(owner.app, name="owner")
@@ -31,14 +41,56 @@ app.add_typer(setup.app, name="setup")
 app.add_typer(study.app, name="study")
 app.command()(audit)
 app.command()(demo)
+app.command()(evaluate)
+app.command()(new)
+app.command()(predict)
 app.command()(privacy)
 app.command()(simulate)
 
 
+_display_type = TyperOption.display_type_rich
+
+
+def _without_flags(option: TyperOption, ctx: typer.Context) -> str | None:
+    """Say nothing of a flag's type: it takes no value."""
+    return None if option.is_flag else _display_type(option, ctx)
+
+
+TyperOption.display_type_rich = _without_flags  # type: ignore[assignment, method-assign]
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"anofel {version('anofel')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _about(
+    version: Annotated[
+        bool,
+        typer.Option("--version", help="Say which version this is.", callback=_show_version, is_eager=True),
+    ] = False,
+) -> None:
+    """Anonymous and private federated learning over a public bulletin board."""
+
+
 def main() -> None:
-    """Run the command line; a deliberate error becomes one sentence and its exit code."""
+    """Run the command line; a deliberate error becomes one sentence and its exit code.
+
+    Anything else is a mistake of the program. It has a code of its own, with which a role is started
+    again: a client that has been charged must come back and post.
+    """
     try:
         app()
     except AnofelError as error:
+        if "--json" in sys.argv:
+            failed = {"error": error.code, "message": str(error), "exit_code": error.exit_code}
+            typer.echo(json.dumps(failed, indent=2))
         typer.echo(f"anofel: {error}", err=True)
         sys.exit(error.exit_code)
+    except Exception:
+        traceback.print_exc()
+        sys.exit(MISTAKE)

@@ -16,6 +16,7 @@ from anofel.cli.role_options import (
     show,
     show_status,
 )
+from anofel.ids import Subject
 
 if TYPE_CHECKING:
     from anofel.messages import Run
@@ -68,7 +69,7 @@ def keygen(
     Example: anofel aggregator keygen aggregator --name lung-1 --threshold 2 --member a.pem
     --member b.pem --member c.pem --key-file aggregator.key
     """
-    from anofel.roles.key_ceremony import KeyCeremony, describe_run
+    from anofel.roles.aggregator.key_ceremony import KeyCeremony, describe_run
 
     run_ = describe_run(name, [_subject(text) for text in member], threshold, scheme)
     if files is not None:
@@ -94,7 +95,10 @@ def refresh(
         str,
         typer.Option(help="What the parties call this handover; never the same twice.", show_default=False),
     ],
-    committee: Annotated[str, typer.Option(help="The committee, as keygen shows it.", show_default=False)],
+    committee: Annotated[
+        str,
+        typer.Option(help="The committee: its name, or 8 digits of its id or more.", show_default=False),
+    ],
     member: Annotated[
         list[str] | None,
         typer.Option(help="A new member, by subject or certificate file; repeated. Without: as now."),
@@ -114,20 +118,22 @@ def refresh(
     Everybody who deals or receives stops run and runs this at the same time. It serves the committee
     meanwhile, and deletes the old share when the new ones count. Interrupted, the same command goes on.
 
-    Example: anofel aggregator refresh aggregator --name lung-1-spring --committee 5c0f…
+    Example: anofel aggregator refresh aggregator --name lung-1-spring --committee lung-1
     --key-file aggregator.key
     """
-    from anofel.roles.key_handover import HandoverPlan, KeyHandover, follow_plan
+    from anofel.roles.aggregator.key_handover import HandoverPlan, KeyHandover, follow_plan
+    from anofel.roles.committee_names import find_committee
 
     members, dealers = ([_subject(text).hex() for text in texts or []] for texts in (member, dealer))
-    plan = HandoverPlan(name=name, committee=committee, members=members, threshold=threshold, dealers=dealers)
     with at_work(directory, ROLE, key_file, passphrase_file) as (found, board):
         board.sync()
+        meant = find_committee(board.state, committee).key_id.hex()
+        plan = HandoverPlan(name=name, committee=meant, members=members, threshold=threshold, dealers=dealers)
         run_ = follow_plan(found.path, board.state, plan)
         handover = KeyHandover(found, board, run_, note)
         handover.run(seconds=wait)
         content = {
-            "committee": committee,
+            "committee": meant,
             "members": len(run_.members),
             "threshold": run_.threshold,
             "member": handover.member,
@@ -145,7 +151,7 @@ def run(
 
     Example: anofel aggregator run aggregator --key-file aggregator.key
     """
-    from anofel.roles.aggregator import Aggregator
+    from anofel.roles.aggregator.role import Aggregator
 
     with at_work(directory, ROLE, key_file, passphrase_file, daemon=True) as (found, board):
         Aggregator(found, board, note).run()
@@ -171,9 +177,9 @@ def _exchange_files(
     as_json: bool,
 ) -> None:
     """Go on with key generation as far as the files in a folder reach."""
-    from anofel.board.store import GENESIS, read_genesis
+    from anofel.roles.aggregator.key_files import FileCeremony
     from anofel.roles.directory import BOARD, RoleDirectory, unlock_with
-    from anofel.roles.key_files import FileCeremony
+    from anofel.storage.blocks import GENESIS, read_genesis
 
     with RoleDirectory.open(directory, unlock_with(key_file, passphrase_file), role=ROLE) as found:
         source = genesis or found.path / BOARD / GENESIS
@@ -199,14 +205,14 @@ def _exchange_files(
     show("Key generation by files", content, as_json=as_json)
 
 
-def _subject(text: str) -> bytes:
+def _subject(text: str) -> Subject:
     """Read a member: 64 hexadecimal digits, or a certificate in PEM."""
-    from anofel.certificates import subject_of_certificates
-    from anofel.files import read_small_file
+    from anofel.disk.files import read_small_file
+    from anofel.pki.certificates import subject_of_certificates
 
     if len(text) == 64:
         try:
-            return bytes.fromhex(text)
+            return Subject(bytes.fromhex(text))
         except ValueError:
             pass
     return subject_of_certificates(read_small_file(Path(text)))

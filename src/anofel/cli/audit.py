@@ -1,12 +1,15 @@
 """``anofel audit``: re-derive a board from its genesis."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from anofel.cli.output import JsonOption, note, print_json
-from anofel.cli.progress import progress_bar
+from anofel.cli.output import JsonOption, note, print_json, progress_bar
+
+if TYPE_CHECKING:
+    from anofel.audit.auditor import AuditFailed
+    from anofel.audit.report import AuditReport
 
 
 def audit(
@@ -22,43 +25,64 @@ def audit(
 ) -> None:
     """Check everything that a board ever published, alone and without trusting anyone.
 
-    Exits with 0 if every rule was kept, with 1 and the first bad posting, its rule and the reason if not.
+    Exits with 0 if every rule was kept, with 1 and the first bad posting, its rule and the reason if not;
+    the report lists everything that was found.
 
     Example: anofel audit http://127.0.0.1:8080 --checkpoint 120:5f3c…
     """
+    from anofel.audit.auditor import AuditFailed
+
+    try:
+        report = _audit(where, checkpoint, genesis, proxy, ca_file)
+    except AuditFailed as error:  # before the first block
+        if as_json:
+            print_json({"ok": False, **_place(error)})
+        raise
+    failed = None if report.ok else AuditFailed.of(report.findings[0])
+    if as_json:
+        found = report.document()
+        print_json({"ok": False, **_place(failed), "report": found} if failed else {"ok": True, **found})
+    else:
+        from anofel.cli.audit_report import show
+
+        show(report)
+        if genesis is None and checkpoint is None:
+            note(f"Compare the genesis hash with what you know of this board: {report.genesis}")
+    if failed is not None:
+        raise failed
+
+
+def _audit(
+    where: str, checkpoint: str | None, genesis: str | None, proxy: str | None, ca_file: Path | None
+) -> "AuditReport":
+    """Follow the board as far as it goes. Raises what keeps the audit from beginning."""
     from anofel.audit.auditor import AuditFailed, Auditor
     from anofel.audit.sources import checkpoint as read_checkpoint
     from anofel.audit.sources import open_source
+    from anofel.light_client.watch import Watch
 
-    try:
-        with (
-            open_source(where, proxy=proxy, ca_file=ca_file) as source,
-            progress_bar("Auditing blocks") as progress,
-        ):
-            if genesis is not None and source.genesis.hash.hex() != genesis:
-                raise AuditFailed("The board has another genesis than expected.", height=0, rule="genesis")
-            auditor = Auditor(
-                source.genesis,
-                registration=source.registration,
-                submission=source.submission,
-                attachments=source.attachments,
-            )
-            for number, block in enumerate(source.blocks, start=1):
-                auditor.take(block)
-                progress(number, source.height)
-            if checkpoint is not None:
-                auditor.check_seen(*read_checkpoint(checkpoint, source.genesis))
-            report = auditor.finish()
-    except AuditFailed as error:
-        if as_json:
-            place = {"height": error.height, "posting": error.posting, "rule": error.rule}
-            print_json({"ok": False, **place, "reason": str(error)})
-        raise
-    if as_json:
-        print_json({"ok": True, **report.document()})
-        return
-    from anofel.cli.audit_report import show
+    with (
+        open_source(where, proxy=proxy, ca_file=ca_file) as source,
+        progress_bar("Auditing blocks") as progress,
+    ):
+        if genesis is not None and source.genesis.hash.hex() != genesis:
+            raise AuditFailed("The board has another genesis than expected.", height=0, rule="genesis")
+        auditor = Auditor(
+            source.genesis,
+            registration=source.registration,
+            submission=source.submission,
+            attachments=source.attachments,
+            seen=None if checkpoint is None else read_checkpoint(checkpoint, source.genesis),
+        )
+        for fault in source.faults:
+            auditor.add_finding(0, fault, "files", "files beside the blocks")
+        auditor.follow(source.blocks, on_block=lambda height: progress(height, source.height))
+        report = auditor.finish(source.height_now())
+        report.notes += source.remarks
+        if report.height:
+            Watch(source.genesis.interval_ms, report.notes.append).look(report.height, report.time)
+        return report
 
-    show(report)
-    if genesis is None and checkpoint is None:
-        note(f"Compare the genesis hash with what you know of this board: {report.genesis}")
+
+def _place(error: "AuditFailed") -> dict[str, object]:
+    return {"height": error.height, "posting": error.posting, "rule": error.rule, "reason": str(error)}

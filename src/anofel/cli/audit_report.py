@@ -1,26 +1,19 @@
 """An audit's report for a person."""
 
-from anofel.audit.report import AuditReport, IterationRecord, TaskRecord
+from anofel.audit.report import AuditReport, IterationRecord
 from anofel.cli.output import print_table, print_text
 
 _SHORT = 16
-_COLUMNS = [
-    "task",
-    "iteration",
-    "outcome",
-    "count",
-    "submissions",
-    "excluded",
-    "counted by",
-    "opened by",
-    "sum",
-]
 
 
 def show(report: AuditReport) -> None:
     """Print the report."""
+    if not report.ok:
+        print_table(
+            f"The board “{report.board}” broke rules", ["block", "rule", "about", "reason"], _findings(report)
+        )
     print_table(
-        f"The board “{report.board}” kept every rule",
+        f"The board “{report.board}” kept every rule" if report.ok else "What was checked",
         ["", ""],
         [
             ["genesis", report.genesis],
@@ -53,13 +46,15 @@ def show(report: AuditReport) -> None:
             [
                 t.name,
                 t.rule,
+                t.contributions,
                 str(t.releases),
                 "–" if t.epsilon is None else f"{t.epsilon:.3f}",
                 "yes" if t.ended else "no",
             ]
             for t in report.tasks
         ]
-        print_table("Tasks", ["task", "rule", "releases", "ε (zero-out)", "ended"], rows)
+        columns = ["task", "rule", "contributions", "releases", "ε (zero-out)", "ended"]
+        print_table("Tasks", columns, rows)
     if report.iterations:
         columns = [
             "task",
@@ -86,12 +81,12 @@ def _sums(report: AuditReport) -> str:
     return f"{text}; {report.sums_pruned} no longer can be" if report.sums_pruned else text
 
 
-def _epsilon(task: TaskRecord) -> str:
-    return "–" if task.epsilon is None else f"{task.epsilon:.3f}"
+def _findings(report: AuditReport) -> list[list[str]]:
+    return [[str(f.height), f.rule, f.about, f.reason] for f in report.findings]
 
 
 def _row(record: IterationRecord) -> list[str]:
-    checked = {True: "recomputed", False: "payloads pruned", None: "–"}[record.sum_checked]
+    checked = {True: "recomputed", False: "not verified", None: "–"}[record.sum_checked]
     return [
         record.task,
         str(record.iteration),

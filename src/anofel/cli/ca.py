@@ -8,7 +8,7 @@ import typer
 from anofel.cli.output import JsonOption, note, print_json, print_table, warn_test_authority
 
 if TYPE_CHECKING:
-    from anofel.certificates import Purpose
+    from anofel.pki.certificates import Purpose
 
 app = typer.Typer(
     no_args_is_help=True, help="A TEST certificate authority: make it, issue, request and sign certificates."
@@ -20,6 +20,13 @@ PurposeOption = Annotated[
     typer.Option(help="operator, certifier, aggregator, owner or storage.", show_default=False),
 ]
 NameOption = Annotated[str, typer.Option(help="Whom the certificate is for.", show_default=False)]
+OrganisationOption = Annotated[
+    str,
+    typer.Option(
+        help="The organisation (O) behind the name; by default the name itself. "
+        "The members of a committee are of different ones."
+    ),
+]
 DaysOption = Annotated[int, typer.Option(help="How long it is valid, from now.", min=1)]
 NewDirectory = Annotated[Path, typer.Option(help="A new directory for the files.", show_default=False)]
 
@@ -33,7 +40,7 @@ def init(
 
     Example: anofel ca init ca
     """
-    from anofel.testing_ca import ROOT_FILE, ROOT_KEY_FILE, TestAuthority
+    from anofel.pki.testing_ca import ROOT_FILE, ROOT_KEY_FILE, TestAuthority
 
     authority = TestAuthority.create()
     authority.save(directory)
@@ -48,6 +55,7 @@ def issue(
     purpose: PurposeOption,
     name: NameOption,
     out: NewDirectory,
+    organisation: OrganisationOption = "",
     days: DaysOption = 365,
     as_json: JsonOption = False,
 ) -> None:
@@ -55,10 +63,10 @@ def issue(
 
     Example: anofel ca issue ca --purpose owner --name "Hospital A" --out owner
     """
-    from anofel.testing_ca import CERTIFICATE_FILE, KEY_FILE, TestAuthority, write_role
+    from anofel.pki.testing_ca import CERTIFICATE_FILE, KEY_FILE, TestAuthority, write_role
 
     authority = TestAuthority.open(directory)
-    role = authority.issue(_purpose(purpose), name, not_after=_end(days))
+    role = authority.issue(_purpose(purpose), name, not_after=_end(days), organisation=organisation)
     write_role(out, role)
     warn_test_authority()
     files = {CERTIFICATE_FILE: "the chain, leaf first", KEY_FILE: "its key, secret"}
@@ -66,18 +74,24 @@ def issue(
 
 
 @app.command()
-def request(purpose: PurposeOption, name: NameOption, out: NewDirectory, as_json: JsonOption = False) -> None:
+def request(
+    purpose: PurposeOption,
+    name: NameOption,
+    out: NewDirectory,
+    organisation: OrganisationOption = "",
+    as_json: JsonOption = False,
+) -> None:
     """Make a key that never leaves you, and a request for its certificate.
 
     Send request.pem to any authority, also a real one; put its answer beside the key as certificate.pem.
 
     Example: anofel ca request --purpose aggregator --name "University B" --out aggregator
     """
-    from anofel.files import Secret, write_new_directory
-    from anofel.testing_ca import KEY_FILE, REQUEST_FILE, make_request
+    from anofel.disk.files import Secret, write_new_directory
+    from anofel.pki.testing_ca import KEY_FILE, REQUEST_FILE, make_request
 
     wanted = _purpose(purpose)
-    secret, pem = make_request(wanted, name)
+    secret, pem = make_request(wanted, name, organisation)
     write_new_directory(out, {KEY_FILE: Secret(secret), REQUEST_FILE: pem})
     files = {REQUEST_FILE: "the request, to be signed", KEY_FILE: "the key, secret"}
     if as_json:
@@ -97,13 +111,13 @@ def sign(
     days: DaysOption = 365,
     as_json: JsonOption = False,
 ) -> None:
-    """Sign a request for a key that its owner keeps. The name becomes a TEST name.
+    """Sign a request for a key that its owner keeps. The name is marked as a TEST name.
 
     Example: anofel ca sign ca --request aggregator/request.pem
     """
-    from anofel.certificates import chain_to_pem
-    from anofel.files import read_small_file, write_new_file
-    from anofel.testing_ca import CERTIFICATE_FILE, SigningRequest, TestAuthority
+    from anofel.disk.files import read_small_file, write_new_file
+    from anofel.pki.certificates import chain_to_pem
+    from anofel.pki.testing_ca import CERTIFICATE_FILE, SigningRequest, TestAuthority
 
     authority = TestAuthority.open(directory)
     wanted = SigningRequest.from_pem(read_small_file(request))
@@ -115,8 +129,51 @@ def sign(
     _show(f"Certificate in {target}", target.parent, chain[0], files, as_json=as_json)
 
 
+@app.command()
+def check(
+    certificate: Annotated[Path, typer.Argument(help="The authority's answer, in PEM.", show_default=False)],
+    key: Annotated[Path, typer.Option(help="Your key in PEM.", show_default=False)],
+    root: Annotated[Path, typer.Option(help="The authority's root, in PEM.", show_default=False)],
+    purpose: PurposeOption,
+    name: NameOption,
+    as_json: JsonOption = False,
+) -> None:
+    """Check an authority's answer before anything relies on it: key, chain, purpose and name.
+
+    Example: anofel ca check certificate.pem --key x509/key.pem --root root.pem --purpose owner
+    --name Institute
+    """
+    import time
+
+    from cryptography import x509
+    from cryptography.hazmat.primitives.serialization import Encoding
+    from cryptography.x509.oid import NameOID
+
+    from anofel.disk.files import read_small_file
+    from anofel.errors import InvalidInput, InvalidKeyFile
+    from anofel.pki.certificates import RoleKey, verify_chain
+
+    role = RoleKey.from_files(certificate, key)
+    try:
+        roots = [
+            found.public_bytes(Encoding.DER)
+            for found in x509.load_pem_x509_certificates(read_small_file(root))
+        ]
+    except ValueError:
+        raise InvalidInput(f"{root} holds no certificates in PEM.") from None
+    verify_chain(role.chain, roots, _purpose(purpose), int(time.time()))
+    subject = x509.load_der_x509_certificate(role.chain[0]).subject
+    names = [str(found.value) for found in subject.get_attributes_for_oid(NameOID.COMMON_NAME)]
+    if names != [name]:
+        raise InvalidKeyFile(f"{certificate} is for {', '.join(names) or 'nobody'}, not for {name}.")
+    if as_json:
+        print_json({"certificate": str(certificate), "purpose": purpose, "name": name})
+    else:
+        note(f"{certificate} is a certificate for {name} as {purpose}.")
+
+
 def _purpose(name: str) -> "Purpose":
-    from anofel.certificates import Purpose
+    from anofel.pki.certificates import Purpose
 
     try:
         return Purpose(name)
@@ -128,7 +185,7 @@ def _purpose(name: str) -> "Purpose":
 def _end(days: int) -> int:
     import time
 
-    from anofel.testing_ca import DAY_SECONDS
+    from anofel.pki.testing_ca import DAY_SECONDS
 
     return int(time.time()) + days * DAY_SECONDS
 
@@ -147,7 +204,7 @@ def _describe(der: bytes) -> dict[str, Any]:
 
     from cryptography import x509
 
-    from anofel.certificates import purposes_of
+    from anofel.pki.certificates import purposes_of
 
     certificate = x509.load_der_x509_certificate(der)
     purposes = [purpose.value for purpose in purposes_of(certificate)]

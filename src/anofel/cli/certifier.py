@@ -16,6 +16,7 @@ from anofel.cli.role_options import (
     KeyOption,
     NewDirectory,
     PassphraseFileOption,
+    ProofKeysOption,
     ProxyOption,
     WaitOption,
     at_work,
@@ -44,8 +45,14 @@ def init(
     genesis: GenesisOption,
     certificate: CertificateOption,
     key: KeyOption,
-    keys: Annotated[Path, typer.Option(help="A directory of proof keys.", show_default=False)],
     policy: Annotated[Path, typer.Option(help="Your policy file.", show_default=False)],
+    keys: ProofKeysOption = None,
+    address: Annotated[
+        str, typer.Option(help="Where your clients reach you; your invitations carry it.")
+    ] = "",
+    address_ca_file: Annotated[
+        Path | None, typer.Option(help="The roots by which they know that address, in PEM.")
+    ] = None,
     proxy: ProxyOption = "",
     ca_file: CaFileOption = None,
     key_file: KeyFileOption = None,
@@ -55,12 +62,12 @@ def init(
     """Make a certifier's directory with a new signing key.
 
     Example: anofel certifier init clinic --board https://board.example --genesis genesis.bin
-    --certificate certificate.pem --key key.pem --keys keys --policy policy.toml --key-file clinic.key
+    --certificate certificate.pem --key key.pem --policy policy.toml --key-file clinic.key
     """
-    from anofel.certificates import RoleKey
-    from anofel.files import FileExists
-    from anofel.keys import KeyDirectory
-    from anofel.roles.certifier import init_certifier
+    from anofel.disk.files import FileExists
+    from anofel.pki.certificates import RoleKey
+    from anofel.proofs.ceremony.finished import open_verified
+    from anofel.roles.certifier.role import init_certifier
     from anofel.roles.directory import unlock_with
 
     if directory.exists():
@@ -71,10 +78,12 @@ def init(
         board=board,
         genesis_hash=genesis_hash(genesis),
         role_key=RoleKey.from_files(certificate, key),
-        keys=KeyDirectory.open(keys),
+        keys=None if keys is None else open_verified(keys),
         policy=policy,
         proxy=proxy,
         ca_file=ca_file,
+        address=address,
+        address_ca=address_ca_file,
     )
     shown = {"directory": str(directory), "key": made.to_bytes().hex(), "board": board}
     show(f"The certifier in {directory}", shown, as_json=as_json)
@@ -92,7 +101,7 @@ def enroll(
 
     Example: anofel certifier enroll clinic --key-file clinic.key
     """
-    from anofel.roles.certifier import Certifier
+    from anofel.roles.certifier.role import Certifier
 
     with at_work(directory, ROLE, key_file, passphrase_file) as (found, board):
         certifier = Certifier(found)
@@ -114,7 +123,7 @@ def revoke(
 
     Example: anofel certifier revoke clinic --confirm --key-file clinic.key
     """
-    from anofel.roles.certifier import Certifier
+    from anofel.roles.certifier.role import Certifier
 
     if not confirm:
         raise typer.BadParameter("A revoked key is never listed again; say so.", param_hint="--confirm")
@@ -137,10 +146,10 @@ def nonce(
 
     Example: anofel certifier nonce clinic --subject "Ward 3" --type 7 --out nonce.json
     """
-    from anofel.files import write_new_file
-    from anofel.roles.certifier import CertifierDesk
+    from anofel.disk.files import write_new_file
+    from anofel.roles.certifier.role import CertifierOffice
 
-    made = CertifierDesk.open(directory).draw_nonce(subject, dataset_type)
+    made = CertifierOffice.open(directory).draw_nonce(subject, dataset_type)
     write_new_file(out, made.to_bytes() + b"\n")
     show("Nonce", {"file": str(out), "type": dataset_type}, as_json=as_json)
 
@@ -151,18 +160,29 @@ def invite(
     subject: SubjectOption,
     dataset_type: TypeOption,
     out: OutOption,
+    token_only: Annotated[
+        bool, typer.Option("--token-only", help="Leave out addresses, roots and schema: for client request.")
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Make an invitation for a client that you know, to ask by HTTP. The file is a secret of the client.
+    """Make an invitation for a client that you know. The file is a secret of the client.
+
+    It is all that a client needs for anofel client join. Tell it the fingerprint by another way.
 
     Example: anofel certifier invite clinic --subject "Ward 3" --type 7 --out invitation.json
     """
-    from anofel.files import Secret, write_new_file
-    from anofel.roles.certifier import CertifierDesk
+    from anofel.disk.files import Secret, write_new_file
+    from anofel.roles.certifier.role import CertifierOffice
 
-    made = CertifierDesk.open(directory).invite(subject, dataset_type)
+    office = CertifierOffice.open(directory)
+    if token_only:
+        write_new_file(out, Secret(office.invite(subject, dataset_type).to_bytes() + b"\n"))
+        show("Invitation", {"file": str(out), "type": dataset_type}, as_json=as_json)
+        return
+    made = office.invite_to_join(subject, dataset_type)
     write_new_file(out, Secret(made.to_bytes() + b"\n"))
-    show("Invitation", {"file": str(out), "type": dataset_type}, as_json=as_json)
+    shown = {"file": str(out), "type": dataset_type, "fingerprint": made.fingerprint}
+    show("Invitation", shown, as_json=as_json)
 
 
 @app.command()
@@ -180,9 +200,9 @@ def certify(
     Example: anofel certifier certify clinic --request request.json --data patients.csv
     --out certificate.json --key-file clinic.key
     """
-    from anofel.files import Secret, write_new_file
+    from anofel.disk.files import Secret, write_new_file
     from anofel.roles.certificate_files import RequestDocument
-    from anofel.roles.certifier import Certifier
+    from anofel.roles.certifier.role import Certifier
     from anofel.roles.directory import RoleDirectory, unlock_with
 
     with RoleDirectory.open(directory, unlock_with(key_file, passphrase_file), role=ROLE) as found:
@@ -211,10 +231,10 @@ def run(
     Example: anofel certifier run clinic --host 0.0.0.0 --port 443 --tls-certificate fullchain.pem
     --tls-key privkey.pem --key-file clinic.key
     """
-    from anofel.board.node.serve import Tls, listen
-    from anofel.roles.certifier import Certifier
-    from anofel.roles.certifier_service import serve
+    from anofel.roles.certifier.role import Certifier
+    from anofel.roles.certifier.service import serve
     from anofel.roles.directory import RoleDirectory, unlock_with
+    from anofel.serving.listening import Tls, listen
 
     if (tls_certificate is None) != (tls_key is None):
         raise typer.BadParameter("--tls-certificate and --tls-key go together.", param_hint="--tls-key")
@@ -247,9 +267,9 @@ def status(directory: Directory, as_json: JsonOption = False) -> None:
 
     Example: anofel certifier status clinic
     """
-    from anofel.roles.certifier import CertifierDesk
+    from anofel.roles.certifier.role import CertifierOffice
 
-    found: dict[str, Any] = CertifierDesk.open(directory).status()
+    found: dict[str, Any] = CertifierOffice.open(directory).status()
     if not as_json:
         found["types"] = ", ".join(str(number) for number in found["types"])
     show(f"The certifier in {directory}", found, as_json=as_json)

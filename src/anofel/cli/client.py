@@ -5,6 +5,24 @@ from typing import Annotated, Any
 
 import typer
 
+from anofel.cli.client_join import join
+from anofel.cli.client_options import (
+    FLOORS,
+    AllowAggregatorOption,
+    DeltaOption,
+    FirstWaitOption,
+    LedgerOption,
+    MaxColludersOption,
+    MinAnonymitySetOption,
+    MinBundleOption,
+    MinClientsOption,
+    OwnerOption,
+    RelationOption,
+    RequireAggregatorOption,
+    TaskOption,
+    UnitOption,
+    where_given,
+)
 from anofel.cli.output import JsonOption, note, print_json
 from anofel.cli.role_options import (
     BoardOption,
@@ -14,6 +32,7 @@ from anofel.cli.role_options import (
     KeyFileOption,
     NewDirectory,
     PassphraseFileOption,
+    ProofKeysOption,
     ProxyOption,
     TrainerOption,
     WaitOption,
@@ -31,7 +50,7 @@ app = typer.Typer(
 )
 
 ROLE = "client"
-_FLOORS = "What you demand"
+app.command()(join)
 
 
 @app.command()
@@ -48,31 +67,30 @@ def init(
             help="A file with a schema table or a study's name, such as the task file.", show_default=False
         ),
     ],
-    keys: Annotated[Path, typer.Option(help="A directory of proof keys.", show_default=False)],
     max_epsilon: Annotated[
         str,
         typer.Option(
             help="The most ε that your data may ever give away, over all tasks.",
             show_default=False,
-            rich_help_panel=_FLOORS,
+            rich_help_panel=FLOORS,
         ),
     ],
+    keys: ProofKeysOption = None,
     dataset_type: Annotated[int, typer.Option("--type", help="The dataset type.", min=0)] = 0,
-    task: Annotated[str, typer.Option(help="The task to train, by name or id; the only one that fits.")] = "",
+    task: TaskOption = "",
+    owner: OwnerOption = "",
     trainer: TrainerOption = "",
-    unit: Annotated[str, typer.Option(help="client or record.", rich_help_panel=_FLOORS)] = "client",
-    relation: Annotated[str, typer.Option(help="zero-out or replace.", rich_help_panel=_FLOORS)] = "zero-out",
-    delta: Annotated[str, typer.Option(help="The δ of your ε.", rich_help_panel=_FLOORS)] = "0.00001",
-    min_clients: Annotated[
-        int, typer.Option(help="The fewest clients in a released sum.", min=2, rich_help_panel=_FLOORS)
-    ] = 2,
-    min_anonymity_set: Annotated[
-        int, typer.Option(help="The fewest registered clients.", min=2, rich_help_panel=_FLOORS)
-    ] = 2,
-    first_wait: Annotated[
-        int,
-        typer.Option(help="The most openings to let pass before the first post; drawn.", min=0, max=1000),
-    ] = 3,
+    unit: UnitOption = "client",
+    relation: RelationOption = "zero-out",
+    delta: DeltaOption = "0.00001",
+    min_clients: MinClientsOption = 2,
+    min_anonymity_set: MinAnonymitySetOption = 2,
+    max_colluders: MaxColludersOption = None,
+    min_bundle: MinBundleOption = 2,
+    allow_aggregator: AllowAggregatorOption = None,
+    require_aggregator: RequireAggregatorOption = None,
+    ledger: LedgerOption = None,
+    first_wait: FirstWaitOption = 3,
     proxy: ProxyOption = "",
     ca_file: CaFileOption = None,
     key_file: KeyFileOption = None,
@@ -82,15 +100,18 @@ def init(
     """Make a client's directory with a new master key. The data stays where it is.
 
     Example: anofel client init ward3 --board https://board.example --genesis genesis.bin
-    --data patients.csv --schema task.toml --keys keys --type 7 --max-epsilon 2
+    --data patients.csv --schema task.toml --type 7 --task lung --max-epsilon 2
     --proxy socks5h://127.0.0.1:9050 --key-file ward3.key
     """
-    from anofel.files import FileExists
-    from anofel.roles.client_files import init_client
+    from anofel.disk.files import FileExists
+    from anofel.proofs.keys import KeyDirectory
+    from anofel.roles.client.files import init_client
     from anofel.roles.directory import unlock_with
 
     if directory.exists():
         raise FileExists(f"{directory} exists already; it is not overwritten.")
+    if keys is not None:
+        KeyDirectory.open(keys, note).check_proving_keys()
     init_client(
         directory,
         unlock_with(key_file, passphrase_file, new=True),
@@ -102,17 +123,20 @@ def init(
         settings={
             "dataset_type": dataset_type,
             "task": task,
+            "owner": owner,
             "max_epsilon": max_epsilon,
             "delta": delta,
             "unit": unit,
             "relation": relation,
             "min_clients": min_clients,
             "min_anonymity_set": min_anonymity_set,
+            "min_bundle": min_bundle,
             "first_wait": first_wait,
-            **({"trainer": trainer} if trainer else {}),
+            **where_given(max_colluders, allow_aggregator, require_aggregator, ledger, trainer),
         },
         proxy=proxy,
         ca_file=ca_file,
+        say=note,
     )
     show(f"The client in {directory}", {"directory": str(directory), "board": board}, as_json=as_json)
     say_what_a_trainer_may(trainer)
@@ -142,11 +166,11 @@ def request(
     By HTTP: anofel client request ward3 --certifier https://clinic.example --invitation invitation.json
     --key-file ward3.key
     """
-    from anofel.files import write_new_file
+    from anofel.disk.files import write_new_file
+    from anofel.network.transport import Transport
     from anofel.roles.certificate_files import InvitationDocument, NonceDocument
-    from anofel.roles.client_request import make_request, request_by_http
+    from anofel.roles.client.request import make_request, request_by_http
     from anofel.roles.directory import RoleDirectory, unlock_with
-    from anofel.transport import Transport
 
     by_files, by_http = nonce is not None and out is not None, bool(certifier) and invitation is not None
     if by_files == by_http:
@@ -174,7 +198,7 @@ def accept(
 
     Example: anofel client accept ward3 certificate.json --key-file ward3.key
     """
-    from anofel.roles.client_request import accept_file
+    from anofel.roles.client.request import accept_file
     from anofel.roles.directory import RoleDirectory, unlock_with
 
     with RoleDirectory.open(directory, unlock_with(key_file, passphrase_file), role=ROLE) as found:
@@ -196,7 +220,7 @@ def register(
 
     Example: anofel client register ward3 --key-file ward3.key
     """
-    from anofel.roles.client import Client
+    from anofel.roles.client.role import Client
 
     with at_work(directory, ROLE, key_file, passphrase_file) as (found, board):
         client = Client(found, board, note)
@@ -219,7 +243,7 @@ def train(
 
     Example: anofel client train ward3 --key-file ward3.key
     """
-    from anofel.roles.client import Client
+    from anofel.roles.client.role import Client
 
     with at_work(directory, ROLE, key_file, passphrase_file) as (found, board):
         client = Client(found, board, note, cover=cover, once=True)
@@ -249,7 +273,7 @@ def run(
 
     Example: anofel client run ward3 --key-file ward3.key
     """
-    from anofel.roles.client import Client
+    from anofel.roles.client.role import Client
 
     with opened(directory, ROLE, key_file, passphrase_file) as (found, board):
         client = Client(found, board, note, cover=cover)
@@ -278,7 +302,7 @@ def doctor(
 
     Example: anofel client doctor ward3 --key-file ward3.key
     """
-    from anofel.roles.client_doctor import Doctor, as_records
+    from anofel.roles.client.doctor import Doctor, as_records
 
     with opened(directory, ROLE, key_file, passphrase_file) as (found, board):
         findings = Doctor(found, board).examine()
@@ -305,7 +329,7 @@ def leave(
 
     Example: anofel client leave ward3 --confirm --key-file ward3.key
     """
-    from anofel.roles.client_leave import CONSEQUENCES, leave_board
+    from anofel.roles.client.leave import CONSEQUENCES, leave_board
     from anofel.roles.directory import RoleDirectory, unlock_with
 
     if not as_json:

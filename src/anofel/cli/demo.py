@@ -84,6 +84,6 @@ def _report(play: "Demo", *, as_json: bool) -> None:
         print_json(found)
         return
     for heading, sentences in story(play):
-        print_text(f"\n[bold]{heading}[/bold]")
+        print_text(f"\n{heading}", style="bold")
         for sentence in sentences:
             print_text(f"- {sentence}")

@@ -5,23 +5,39 @@ from typing import Annotated, Any
 
 import typer
 
-from anofel.cli.output import JsonOption
-from anofel.cli.role_options import show
+from anofel.cli.output import JsonOption, note, progress_bar
+from anofel.cli.role_options import (
+    CaFileOption,
+    GenesisOption,
+    ProxyOption,
+    TrainerOption,
+    genesis_hash,
+    say_what_a_trainer_may,
+    show,
+)
 
-app = typer.Typer(no_args_is_help=True, help="Models of tasks: show them, export and import safetensors.")
+app = typer.Typer(no_args_is_help=True, help="Models of tasks: show, fetch, export and import them.")
 
 ModelFile = Annotated[
     Path, typer.Argument(help="A model file, such as those in an owner's models/.", show_default=False)
 ]
 
 
-@app.command("show")
-def show_model(model: ModelFile, as_json: JsonOption = False) -> None:
-    """Say what a model file holds.
+TaskOption = Annotated[
+    Path | None,
+    typer.Option(help="Its task: the task file, or the .json of model fetch.", show_default=False),
+]
 
-    Example: anofel model show owner/models/3f….model
+
+@app.command("show")
+def show_model(
+    model: ModelFile, task: TaskOption = None, trainer: TrainerOption = "", as_json: JsonOption = False
+) -> None:
+    """Say what a model file holds; with its task also features and classes.
+
+    Example: anofel model show run/models/wards-5.model --task wards/task.toml
     """
-    from anofel.learning.integer_model import IntegerModel
+    from anofel.models.integer_model import IntegerModel
 
     found = IntegerModel.load(model)
     tensors = [
@@ -35,28 +51,150 @@ def show_model(model: ModelFile, as_json: JsonOption = False) -> None:
         "momentum": found.velocity is not None,
         "tensors": tensors,
     }
-    show(f"The model in {model}", content, as_json=as_json)
+    if task is None:
+        show(f"The model in {model}", content, as_json=as_json)
+        if not as_json:
+            note("With --task it also names features and classes.")
+        return
+    say_what_a_trainer_may(trainer)
+    show(f"The model in {model}", content | _names(model, task, trainer), as_json=as_json)
+
+
+def _names(model: Path, task: Path, trainer: str) -> dict[str, Any]:
+    """Name what goes into a task's model and what comes out; of a logistic regression with weights."""
+    from anofel.learning.classifier import Classifier
+    from anofel.tasks.schema import TableSchema
+
+    classifier = Classifier.load(model, task, trainer)
+    found, schema = classifier.task, classifier.task.schema
+    names: dict[str, Any] = {"task": found.name, "kind": found.model.kind}
+    if isinstance(schema, TableSchema):
+        names |= {"label": schema.label, "classes": ", ".join(schema.label_values)}
+        features: list[dict[str, Any]] = [{"feature": name} for name in schema.feature_names]
+        weights = classifier.model.parameters().get("layer0.weight")
+        if found.model.kind == "logistic" and weights is not None:
+            columns = schema.label_values[1:] if len(weights) == 1 else schema.label_values
+            for index, feature in enumerate(features):
+                feature |= {
+                    f"weight for {value}": round(float(weights[row, index]), 4)
+                    for row, value in enumerate(columns)
+                }
+        return names | {"features": features}
+    shape = " × ".join(map(str, schema.shape))
+    return names | {"images": shape, "classes": ", ".join(schema.label_values)}
+
+
+@app.command()
+def fetch(
+    board: Annotated[str, typer.Argument(help="The board's address.", show_default=False)],
+    task: Annotated[
+        str, typer.Argument(help="The task's name, or the beginning of its id.", show_default=False)
+    ],
+    genesis: GenesisOption,
+    iteration: Annotated[
+        int | None,
+        typer.Option(min=0, help="The model after this iteration; 0: the first.", show_default="the newest"),
+    ] = None,
+    out: Annotated[Path, typer.Option(help="The directory for the files.")] = Path("."),
+    proxy: ProxyOption = "",
+    ca_file: CaFileOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Fetch a model and its task from a board, every block of which is verified from genesis on.
+
+    Example: anofel model fetch https://board.example wards --genesis 5f3c…
+    """
+    import tempfile
+
+    from anofel.disk.files import write_new_file
+    from anofel.errors import InvalidInput
+    from anofel.light_client.client import LightClient
+    from anofel.models.files import model_name, task_name
+    from anofel.network.transport import Transport
+    from anofel.roles.model_reader import ModelReader
+    from anofel.stopping import stoppable
+
+    if not out.is_dir():
+        raise InvalidInput(f"There is no directory '{out}' for the files.")
+    transport = Transport(
+        board,
+        proxy or None,
+        ca_file,
+        on_wait=lambda words, seconds: note(f"{words}; again in {seconds:.0f} s"),
+    )
+    note(transport.warning or "")
+    with tempfile.TemporaryDirectory(prefix="anofel-board-") as scratch, stoppable():
+        view = LightClient(Path(scratch) / "board", transport, genesis_hash=genesis_hash(genesis), tell=note)
+        try:
+            reader = ModelReader(view, task)
+            with progress_bar("Verifying blocks"):
+                view.sync(on_block=reader.observe)
+            found, height = reader.fetch(iteration), view.state.height
+        finally:
+            view.close()
+    model_file, task_file = (
+        out / model_name(found.task.name, found.iteration),
+        out / task_name(found.task.name),
+    )
+    write_new_file(model_file, found.model.to_bytes())
+    if not task_file.is_file() or task_file.read_bytes() != found.task.to_bytes():
+        write_new_file(task_file, found.task.to_bytes())
+    content = {
+        "model": str(model_file),
+        "task": str(task_file),
+        "id": found.task_id.hex(),
+        "iteration": found.iteration,
+        "newest": found.newest,
+        "digest": found.model.digest().hex(),
+        "verified_blocks": height,
+    }
+    show("Fetched", content, as_json=as_json)
+    if not as_json:
+        note(f"Use it: anofel predict {model_file} --task {task_file} --rows FILE")
 
 
 @app.command()
 def export(
     model: ModelFile,
-    out: Annotated[Path, typer.Option(help="A new .safetensors file.", show_default=False)],
+    out: Annotated[Path, typer.Option(help="A new file.", show_default=False)],
+    file_format: Annotated[
+        str, typer.Option("--format", help="safetensors, or onnx: with the schema's rules, needs --task.")
+    ] = "safetensors",
+    task: TaskOption = None,
+    trainer: TrainerOption = "",
     double: Annotated[
         bool, typer.Option("--double", help="64-bit numbers instead of 32-bit ones: more digits survive.")
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Write a model as safetensors, for PyTorch and others. Needs no PyTorch.
+    """Write a model as safetensors, for PyTorch and others, or as ONNX, which others run as it stands.
 
-    Example: anofel model export owner/models/3f….model --out lenet5.safetensors
+    Examples: anofel model export run/models/digits-5.model --out lenet5.safetensors
+
+    anofel model export run/models/wards-5.model --task wards/task.toml --format onnx --out wards.onnx
     """
-    from anofel.files import write_new_file
-    from anofel.learning.exchange import to_safetensors
-    from anofel.learning.integer_model import IntegerModel
+    from anofel.disk.files import write_new_file
+    from anofel.errors import InvalidInput
+    from anofel.models.integer_model import IntegerModel
 
     found = IntegerModel.load(model)
-    write_new_file(out, to_safetensors(found, double=double))
+    if file_format == "safetensors":
+        from anofel.models.exchange import to_safetensors
+
+        data = to_safetensors(found, double=double)
+    elif file_format != "onnx":
+        raise InvalidInput(f"There is no format '{file_format}'; use safetensors or onnx.")
+    elif task is None:
+        raise InvalidInput("--format onnx needs --task, whose schema becomes part of the file.")
+    elif double:
+        raise InvalidInput("--double is for safetensors; ONNX has the precision of the network.")
+    else:
+        from anofel.learning.classifier import Classifier
+        from anofel.learning.onnx_export import to_onnx
+
+        say_what_a_trainer_may(trainer)
+        data = to_onnx(Classifier.load(model, task, trainer))
+    write_new_file(out, data)
     show("Exported", {"file": str(out), "parameters": found.layout.size}, as_json=as_json)
 
 
@@ -77,8 +215,8 @@ def import_model(
 
     Example: anofel model import lenet5.safetensors --scale-bits 16 --out first.model
     """
-    from anofel.files import write_new_file
-    from anofel.learning.exchange import from_safetensors
+    from anofel.disk.files import write_new_file
+    from anofel.models.exchange import from_safetensors
 
     made = from_safetensors(tensors, scale_bits, momentum=momentum)
     write_new_file(out, made.model.to_bytes())

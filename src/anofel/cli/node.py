@@ -1,12 +1,20 @@
 """``anofel node``: the board of one process."""
 
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from anofel.cli.output import JsonOption, note, print_json, print_table, warn_insecure, warn_test_authority
-from anofel.cli.progress import progress_bar
+from anofel.cli.output import (
+    JsonOption,
+    note,
+    print_json,
+    print_table,
+    progress_bar,
+    warn_insecure,
+    warn_test_authority,
+)
 from anofel.cli.role_options import (
     BoardOption,
     CaFileOption,
@@ -19,7 +27,10 @@ from anofel.cli.role_options import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from anofel.messages import Class
+    from anofel.primitives import CertifierKey
 
 app = typer.Typer(no_args_is_help=True, help="The bulletin board: make one, run it, look at it.")
 
@@ -57,13 +68,14 @@ def init(
     bundle_size: Annotated[
         int, typer.Option(help="Tasks per bundle.", min=1, max=16, rich_help_panel=_BOARD)
     ] = 2,
-    bundle_wait: Annotated[int, _blocks("Blocks after which a task no longer waits for others.")] = 600,
+    bundle_wait: Annotated[int, _blocks("Blocks after which a task no longer waits for others.")] = 60,
     size_class: Annotated[
         list[str] | None,
         typer.Option(
             help="LENGTH:POSTS, a class of tasks by vector length and clients per iteration; "
-            "may be repeated. [default: 100000:64]",
+            "may be repeated.",
             rich_help_panel=_BOARD,
+            show_default="100000:64, 100000:1024, 100000:8192, 1000000:1024",
         ),
     ] = None,
     post_from: Annotated[
@@ -84,7 +96,9 @@ def init(
             help="Blocks whose certifier root may be used.", min=1, max=65535, rich_help_panel=_BOARD
         ),
     ] = 600,
-    max_postings: Annotated[int, _blocks("Postings per block.")] = 10_000,
+    max_postings: Annotated[
+        int, typer.Option(help="Postings per block.", min=1, max=65_535, rich_help_panel=_BOARD)
+    ] = 10_000,
     max_block_bytes: Annotated[int, _blocks("Bytes of postings per block.")] = 16 << 20,
     max_runs: Annotated[
         int,
@@ -120,18 +134,21 @@ def init(
     For a test: anofel node init board --name test --keys keys --insecure-test-ca ca
     --insecure-development-keys
     """
-    from anofel.board.node.files import NodeConfig
-    from anofel.board.node.init import Clock, insecure_trust, make_node, real_trust, receipts_until
-    from anofel.files import FileExists
-    from anofel.keys import KeyDirectory
+    from anofel.board.size_classes import default_classes
+    from anofel.disk.files import FileExists
     from anofel.messages import Class, Limits
+    from anofel.node.files import NodeConfig
+    from anofel.node.init import BoardNumbers, insecure_trust, make_node, real_trust, receipts_until
+    from anofel.proofs.ceremony.finished import open_verified
 
     if directory.exists():
         raise FileExists(f"{directory} exists already; it is not overwritten.")
-    opened = KeyDirectory.open(keys)
+    with progress_bar("Reading the keys") as progress:
+        opened = open_verified(keys, on_progress=progress)
     deadlines = {"post_from": post_from, "train": train, "aggregate": aggregate}
     deadlines |= {"count": count, "sum": sum_, "model": model}
-    classes = tuple(_size_class(Class, text, deadlines) for text in size_class or ["100000:64"])
+    classes = tuple(_size_class(Class, text, deadlines) for text in size_class or [])
+    classes = classes or default_classes(**deadlines)
     limits = Limits(
         root_window=root_window,
         max_postings=max_postings,
@@ -152,7 +169,7 @@ def init(
         name=name,
         trust=trust,
         keys=opened,
-        clock=Clock(round(interval * 1000), bundle_size, bundle_wait, classes, limits),
+        clock=BoardNumbers(round(interval * 1000), bundle_size, bundle_wait, classes, limits),
         config=NodeConfig(max_blob_bytes=max_blob_bytes, max_pending_bytes=max_pending_bytes),
         allow_insecure_keys=insecure_development_keys,
     )
@@ -178,6 +195,17 @@ def run(
     port: Annotated[int, typer.Option(help="The port; 0 takes a free one.", min=0, max=65535)] = 8470,
     tls_certificate: Annotated[Path | None, typer.Option(help="For https: the chain in PEM.")] = None,
     tls_key: Annotated[Path | None, typer.Option(help="For https: its key in PEM.")] = None,
+    today: Annotated[
+        datetime | None,
+        typer.Option(
+            formats=["%Y-%m-%d"],
+            help="The date as you know it, to go on when the last block is more than a day away.",
+        ),
+    ] = None,
+    last_signed: Annotated[
+        int | None,
+        typer.Option(help="The newest block that anybody has, to go on without signed.bin.", min=0),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Run a board until SIGTERM or Ctrl-C. When it is ready, its address is printed.
@@ -185,9 +213,9 @@ def run(
     Example: anofel node run board --host 0.0.0.0 --port 443 --tls-certificate fullchain.pem
     --tls-key privkey.pem
     """
-    from anofel.board.node.embedded import EmbeddedNode
-    from anofel.board.node.serve import Tls, listen
-    from anofel.board.node.serve import run as serve
+    from anofel.node.embedded import EmbeddedNode
+    from anofel.node.serve import run as serve
+    from anofel.serving.listening import Tls, listen
 
     if (tls_certificate is None) != (tls_key is None):
         raise typer.BadParameter("--tls-certificate and --tls-key go together.", param_hint="--tls-key")
@@ -196,7 +224,8 @@ def run(
         tls.check()
     with listen(host, port) as taken:
         with progress_bar("Verifying blocks") as progress:
-            node = EmbeddedNode(directory, on_replay=progress)
+            date = None if today is None else today.date()
+            node = EmbeddedNode(directory, on_replay=progress, today=date, last_signed=last_signed)
         if node.genesis.insecure:
             warn_insecure(f"this board is INSECURE: {node.genesis.insecure}")
         shown, number = (f"[{host}]" if ":" in host else host), taken.getsockname()[1]
@@ -236,7 +265,7 @@ def status(
 @app.command()
 def revoke(
     certifier: Annotated[
-        str, typer.Argument(help="The certifier's key, 64 hexadecimal digits.", show_default=False)
+        str, typer.Argument(help="The certifier's key: 8 of its digits or more.", show_default=False)
     ],
     board: BoardOption,
     genesis: GenesisOption,
@@ -258,28 +287,40 @@ def revoke(
     """
     from tempfile import TemporaryDirectory
 
-    from anofel.board.light_client import LightClient
-    from anofel.certificates import RoleKey
-    from anofel.primitives import CertifierKey
+    from anofel.light_client.client import LightClient
+    from anofel.network.transport import Transport
+    from anofel.pki.certificates import RoleKey
     from anofel.roles.operator import revoke_certifier
-    from anofel.transport import Transport
 
     if not confirm:
         raise typer.BadParameter("A revoked key is never listed again; say so.", param_hint="--confirm")
-    try:
-        revoked = CertifierKey.from_bytes(bytes.fromhex(certifier))
-    except ValueError:
-        raise typer.BadParameter("This is no certifier's key, which has 64 hexadecimal digits.") from None
     role = RoleKey.from_files(certificate, key)
     with TemporaryDirectory(prefix="anofel-") as view:
         transport = Transport(board, proxy or None, ca_file)
         client = LightClient(Path(view), transport, genesis_hash=genesis_hash(genesis))
         try:
+            client.sync()
+            revoked = _certifier_key(client.state.certifiers, certifier)
             height = revoke_certifier(client, role, revoked, new_epoch=new_epoch, seconds=wait, on_wait=note)
-            shown = {"certifier": certifier, "height": height, "epoch": client.state.epoch}
+            shown = {"certifier": revoked.to_bytes().hex(), "height": height, "epoch": client.state.epoch}
         finally:
             client.close()
     _show("The key is revoked", shown, as_json=as_json)
+
+
+def _certifier_key(known: "Iterable[bytes]", text: str) -> "CertifierKey":
+    """Find the one certifier's key that begins with some digits."""
+    from anofel.primitives import CertifierKey
+
+    if len(text) >= 64:
+        try:
+            return CertifierKey.from_bytes(bytes.fromhex(text))
+        except ValueError:
+            raise typer.BadParameter("This is no certifier's key.") from None
+    found = [key for key in known if len(text) >= 8 and key.hex().startswith(text.lower())]
+    if len(found) != 1:
+        raise typer.BadParameter(f"{len(found)} certifiers of this board have a key that begins like this.")
+    return CertifierKey.from_bytes(found[0])
 
 
 def _show(title: str, content: dict[str, Any], *, as_json: bool) -> None:

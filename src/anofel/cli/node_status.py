@@ -6,9 +6,9 @@ from typing import Any
 
 def status_of_directory(directory: Path) -> dict[str, Any]:
     """Read a directory, also while its node runs. Raises ``StoreError``."""
-    from anofel.board.node.files import BLOBS
-    from anofel.board.node.reader import BlockReader
-    from anofel.board.store import FILE, GENESIS, StoreError, read_genesis
+    from anofel.node.files import BLOBS
+    from anofel.node.reader import BlockReader
+    from anofel.storage.blocks import FILE, GENESIS, StoreError, read_genesis
 
     if not (directory / GENESIS).exists():
         raise StoreError(f"{directory} is not the directory of a node; make one with anofel node init.")
@@ -36,16 +36,11 @@ def status_of_directory(directory: Path) -> dict[str, Any]:
 
 def status_of_url(url: str, ca_file: Path | None) -> dict[str, Any]:
     """Ask a node. Raises ``PeerUnreachable``, ``InvalidInput``."""
-    import msgspec
-
-    from anofel.errors import VerificationError
-    from anofel.transport import Transport
+    from anofel.light_client.remote import read_json
+    from anofel.network.transport import Transport
 
     board = Transport(url, ca_file=ca_file, attempts=1)
-    try:
-        return msgspec.json.decode(board.get("/v1/status", max_bytes=1 << 16), type=dict[str, Any])
-    except msgspec.MsgspecError:
-        raise VerificationError(f"{url} does not answer like a board.") from None
+    return board.ask("GET", "/v1/status", lambda data: read_json(data, dict[str, Any]), max_bytes=1 << 16)
 
 
 def _size(directory: Path, pattern: str) -> int:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from anofel.cli.output import JsonOption, note
+from anofel.cli.output import JsonOption, note, warn_insecure
 from anofel.cli.role_options import (
     Directory,
     KeyFileOption,
@@ -30,8 +30,20 @@ def announce(
     directory: Directory,
     task: Annotated[Path, typer.Argument(help="The task file.", show_default=False)],
     committee: Annotated[
-        str, typer.Option(help="The committee, as anofel aggregator keygen shows it.", show_default=False)
+        str,
+        typer.Option(help="The committee: its name, or 8 digits of its id or more.", show_default=False),
     ],
+    member: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Its members as their certificates say, O=University A; a stranger is refused.",
+            show_default="any",
+        ),
+    ] = None,
+    check: Annotated[
+        bool,
+        typer.Option("--check", help="Post nothing: say whether the board would take the task."),
+    ] = False,
     early_end: Annotated[
         bool,
         typer.Option(
@@ -56,22 +68,55 @@ def announce(
 ) -> None:
     """Announce the task. It cannot be changed afterwards; see its ε first with anofel privacy.
 
-    Example: anofel owner announce owner task.toml --committee 5c0f… --key-file owner.key
+    Examples: anofel owner announce owner task.toml --committee lung-1 --check --key-file owner.key
+
+    anofel owner announce owner task.toml --committee lung-1 --key-file owner.key
     """
-    from anofel.learning.integer_model import IntegerModel
+    from anofel.board.size_classes import size_class_of
+    from anofel.models.integer_model import IntegerModel
+    from anofel.roles.committee_names import check_members, find_committee, is_there
     from anofel.roles.owner import Own, Owner
-    from anofel.task import Task
+    from anofel.tasks.confirmations import unconfirmed_warning
+    from anofel.tasks.task import Task
 
     loaded = Task.load(task)
+    note(unconfirmed_warning(task))
+    if loaded.insecure_unproven_contributions:
+        warn_insecure(
+            "contributions are unproven; one client can spoil or poison every sum, and audits say so"
+        )
     with at_work(directory, ROLE, key_file, passphrase_file) as (found, board):
         owner = Owner(found, board, note)
         board.sync()
         first = None if first_model is None else IntegerModel.load(first_model)
         own = Own(rule=rule, trainer=trainer, first=first)
-        task_id = owner.announce(loaded, _key_id(committee), early_end=early_end, own=own)
+        owner.check_own(loaded, own)  # before a wait that may be long
+        if not check:
+            board.wait_for(
+                lambda state: is_there(state, committee),
+                f"the committee {committee}",
+                seconds=wait,
+                on_wait=owner.say,
+            )
+        chosen = find_committee(board.state, committee)
+        if member:
+            check_members(board.state, chosen, member)
+        members = ", ".join(entry.name for entry in board.state.members_of(chosen.current))
+        note(
+            f"The committee {chosen.key_id.hex()[:16]}…: {members}; {chosen.current.threshold} of them open "
+            "a sum."
+        )
+        if check:
+            owner.check(loaded, chosen.key_id, early_end=early_end, own=own)
+            size = board.genesis.classes[size_class_of(board.genesis.classes, loaded)]
+            fits = {"name": loaded.name, "accepted": True, "max_posts": size.max_posts}
+            show("Task", {**fits, "max_length": size.max_length}, as_json=as_json)
+            return
+        task_id = owner.announce(loaded, chosen.key_id, early_end=early_end, own=own)
         say_what_a_trainer_may(trainer)
         board.wait_for(lambda state: task_id in state.tasks, "the announcement", seconds=wait)
-        show("Task", {"task": task_id.hex(), "name": loaded.name, "committee": committee}, as_json=as_json)
+        shown = {"task": task_id.hex(), "name": loaded.name, "committee": chosen.key_id.hex()}
+        show("Task", shown, as_json=as_json)
 
 
 @app.command()
@@ -81,7 +126,10 @@ def run(
         Path | None, typer.Option(help="Rows of your own, by the task's schema, to measure every model on.")
     ] = None,
     end_after: Annotated[
-        int, typer.Option(help="Ask for the end of an iteration after so many posts; 0 never does.", min=0)
+        int,
+        typer.Option(
+            help="Ask for its end after so many posts, in force once all have posted; 0: never.", min=0
+        ),
     ] = 0,
     key_file: KeyFileOption = None,
     passphrase_file: PassphraseFileOption = None,
@@ -130,13 +178,3 @@ def status(directory: Directory, as_json: JsonOption = False) -> None:
     Example: anofel owner status owner
     """
     show_status(directory, ROLE, as_json=as_json)
-
-
-def _key_id(text: str) -> bytes:
-    try:
-        found = bytes.fromhex(text)
-    except ValueError:
-        found = b""
-    if len(found) != 32:
-        raise typer.BadParameter("A committee has 64 hexadecimal digits.", param_hint="--committee")
-    return found

@@ -6,6 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
+from anofel.cli.board_fit import BoardRoots, BoardToMeet
+
 
 def privacy(
     task: Annotated[Path, typer.Argument(help="A task file (docs/task-file.md).")],
@@ -21,6 +23,9 @@ def privacy(
     attack: Annotated[
         bool, typer.Option("--attack", help="Run membership inference against the sums.")
     ] = False,
+    rows: Annotated[
+        Path | None, typer.Option(help="With --attack: rows of your own to play with; else the task's study.")
+    ] = None,
     trials: Annotated[int, typer.Option(min=100, help="Trials of the attack.")] = 4000,
     max_epsilon: Annotated[
         float | None, typer.Option(help="A client's floor: refuse more ε than this.")
@@ -29,7 +34,13 @@ def privacy(
     min_anonymity_set: Annotated[
         int, typer.Option(min=2, help="A client's floor for registered clients.")
     ] = 2,
+    max_colluders: Annotated[
+        int | None,
+        typer.Option(min=0, help="A client's own number of colluders.", show_default="the task's"),
+    ] = None,
     anonymity_set: Annotated[int | None, typer.Option(help="How many clients are registered now.")] = None,
+    board: BoardToMeet = "",
+    ca_file: BoardRoots = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
     """Explain what a task costs a client, before it runs.
@@ -38,18 +49,26 @@ def privacy(
 
     anofel privacy task.toml --attack
     """
-    from anofel.cli.progress import progress_bar
+    from anofel.cli.board_fit import meet_or_say
+    from anofel.cli.output import note, progress_bar
+    from anofel.disk.sections import read_value
+    from anofel.errors import InvalidInput
     from anofel.privacy.explain import explain, with_overrides
-    from anofel.sections import Section
-    from anofel.task import Task
+    from anofel.tasks.confirmations import unconfirmed_warning
+    from anofel.tasks.task import Delta, Task
 
     chosen = Task.load(task)
-    small = None if delta is None else Section({"delta": delta}, "--delta").decimal("delta", "1e-12", "0.1")
+    note(unconfirmed_warning(task))
+    if rows is not None and not attack:
+        raise InvalidInput("--rows goes with --attack; ε follows from the task alone, never from rows.")
+    small = None if delta is None else read_value(delta, Delta, "--delta")
     chosen = with_overrides(chosen, delta=small, releases=releases, clients=clients)
+    met = meet_or_say(chosen, board, ca_file, quiet=as_json)
     with progress_bar("accounting"):
         report = explain(chosen, target_epsilon)
+    report["board"] = met
     if attack:
-        report["attack"] = _attack(chosen, trials)
+        report["attack"] = _attack(chosen, rows, trials)
     if plot is not None:
         from anofel.privacy.plot import plot_task
 
@@ -61,12 +80,17 @@ def privacy(
         from anofel.cli.privacy_report import render
 
         typer.echo(render(report))
-    if max_epsilon is not None or min_clients > 2 or min_anonymity_set > 2:
-        _check_floors(chosen, max_epsilon, min_clients, min_anonymity_set, anonymity_set)
+    if max_epsilon is not None or max_colluders is not None or min_clients > 2 or min_anonymity_set > 2:
+        _check_floors(chosen, max_epsilon, min_clients, min_anonymity_set, anonymity_set, max_colluders)
 
 
 def _check_floors(
-    task: Any, max_epsilon: float | None, min_clients: int, min_anonymity_set: int, anonymity_set: int | None
+    task: Any,
+    max_epsilon: float | None,
+    min_clients: int,
+    min_anonymity_set: int,
+    anonymity_set: int | None,
+    max_colluders: int | None,
 ) -> None:
     from anofel.errors import InvalidInput
     from anofel.privacy.ledger import Floors
@@ -84,23 +108,29 @@ def _check_floors(
         relation=task.privacy.relation,
         min_clients=min_clients,
         min_anonymity_set=min_anonymity_set,
+        max_colluders=task.privacy.max_colluders if max_colluders is None else max_colluders,
     )
     floors.check_task(Plan.of(task), anonymity_set)
     floors.check_total(Plan.of(task))
 
 
-def _attack(task: Any, trials: int) -> dict[str, Any]:
-    from anofel.cli.progress import progress_bar
+def _attack(task: Any, rows: Path | None, trials: int) -> dict[str, Any]:
+    from anofel.cli.output import progress_bar
     from anofel.errors import InvalidInput
     from anofel.learning.splits import iid
     from anofel.privacy.attack import run_attack
     from anofel.studies.catalogue import study_named
-    from anofel.studies.load import load_study
+    from anofel.studies.load import load_file, load_study
 
-    if not task.study:
-        raise InvalidInput("The attack needs a task with a study, whose rows it plays with.")
-    train, _ = load_study(study_named(task.study))
-    target = iid(train, task.privacy.expected_clients, seed=0)[0]
+    if rows is not None:
+        target = load_file(rows, task.schema)
+    elif task.study:
+        train, _ = load_study(study_named(task.study))
+        target = iid(train, task.privacy.expected_clients, seed=0)[0]
+    else:
+        raise InvalidInput(
+            "The attack needs rows of one client to play with: give --rows, or a task with a study."
+        )
     results = {}
     with progress_bar("attack") as progress:
         for step, relation in enumerate(("zero-out", "replace"), start=1):

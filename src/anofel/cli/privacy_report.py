@@ -1,5 +1,6 @@
 """Write the explanation of a task as plain sentences."""
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,6 +11,7 @@ def render(report: dict[str, Any]) -> str:
 
 
 def _lines(report: dict[str, Any]) -> Iterator[str]:
+    yield from _verdict(report)
     yield f"Task {report['task']}: {report['parameters']:,} parameters, {report['releases']} releases."
     yield (
         f"  At least {report['min_clients']} clients per sum, {report['max_colluders']} may collude: "
@@ -19,6 +21,7 @@ def _lines(report: dict[str, Any]) -> Iterator[str]:
     yield from _noise(report)
     if report["metrics"]:
         yield from _metrics(report["metrics"])
+    yield from _liars(report["liars"], report["expected_clients"])
     yield from _counts(report)
     if "to_reach" in report:
         yield from _to_reach(report["to_reach"])
@@ -26,6 +29,21 @@ def _lines(report: dict[str, Any]) -> Iterator[str]:
         yield from _attack(report["attack"])
     if "plot" in report:
         yield f"Plot: {report['plot']}"
+
+
+def _verdict(report: dict[str, Any]) -> Iterator[str]:
+    found, unit = report["verdict"], report["unit"]
+    if found["right_guesses"] is None:
+        yield "Protection: NONE is proven. The paper's formulas do not bound what an adversary learns."
+    else:
+        times = math.ceil(found["right_guesses"] * 100)
+        yield (
+            f"Protection of one {unit}: {found['word'].upper()}. Somebody who knows everything but which of "
+            f"two {unit}s took part, and sees every sum, guesses right at most {min(times, 100)} times in "
+            "100; chance is 50."
+        )
+    if found["suggestion"]:
+        yield f"  {found['suggestion']}"
 
 
 def _proven(report: dict[str, Any]) -> Iterator[str]:
@@ -81,6 +99,21 @@ def _noise(report: dict[str, Any]) -> Iterator[str]:
     )
 
 
+def _liars(liars: dict[str, Any] | None, clients: int) -> Iterator[str]:
+    if liars is None:
+        yield "Lying clients: INSECURE, contributions are unproven; one client can spoil or poison a sum."
+        return
+    yield (
+        f"Lying clients (lattice committees; a contribution proves a norm of {liars['norm_bound']:.4g}, "
+        f"of which {liars['of_it_for_noise']:.4g} for its noise):"
+    )
+    yield (
+        f"  one moves the mean of {clients} by at most {liars['one']:.3g} (an honest client by "
+        f"{liars['honest_client']:.3g}), those who may collude by {liars['max_colluders']:.3g}"
+    )
+    yield "  a post that does not count adds nothing but rounding, and no post keeps a sum from being decoded"
+
+
 def _counts(report: dict[str, Any]) -> Iterator[str]:
     yield "If the number of contributors differs:"
     for row in report["counts"]:
@@ -100,7 +133,10 @@ def _to_reach(target: dict[str, Any]) -> Iterator[str]:
         f"  (with {target['clients_for_the_same_noise_in_the_mean']} clients "
         "the mean is then no noisier than now)"
     )
-    yield f"  or max_releases = {target['or_releases']} with the noise as it is"
+    if target["or_releases"] is None:
+        yield "  with the noise as it is, not even one release stays within it"
+    else:
+        yield f"  or max_releases = {target['or_releases']} with the noise as it is"
 
 
 def _attack(results: dict[str, Any]) -> Iterator[str]:

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from anofel.cli.output import JsonOption, note, print_json, print_table
+from anofel.ids import GenesisHash
 from anofel.stopping import Stopped, stoppable
 
 if TYPE_CHECKING:
-    from anofel.board.light_client import LightClient
+    from anofel.disk.keystore import Unlock
+    from anofel.light_client.client import LightClient
     from anofel.roles.directory import RoleDirectory
 
 _LOCK = "The key store"
@@ -60,6 +62,10 @@ TrainerOption = Annotated[
         help="Your own trainer for a custom task, module:function; code that you trust with your data."
     ),
 ]
+ProofKeysOption = Annotated[
+    Path | None,
+    typer.Option(help="A directory of proof keys.", show_default="fetched from the board and checked"),
+]
 WaitOption = Annotated[float, typer.Option(help="Seconds after which to give up.", min=0)]
 
 
@@ -72,12 +78,12 @@ def say_what_a_trainer_may(trainer: str) -> None:
         )
 
 
-def genesis_hash(text: str) -> bytes:
+def genesis_hash(text: str) -> GenesisHash:
     """Read ``--genesis``: 64 hexadecimal digits or a file."""
-    from anofel.board.store import read_genesis
+    from anofel.storage.blocks import read_genesis
 
     try:
-        return bytes.fromhex(text)
+        return GenesisHash(bytes.fromhex(text))
     except ValueError:
         return read_genesis(Path(text)).hash
 
@@ -132,9 +138,9 @@ def _init_certified(
     """Make the directory of a role that has a certificate, and show who it is."""
     from cryptography import x509
 
-    from anofel.certificates import Purpose, RoleKey, purposes_of
+    from anofel.disk.files import FileExists
     from anofel.errors import InvalidKeyFile
-    from anofel.files import FileExists
+    from anofel.pki.certificates import Purpose, RoleKey, purposes_of
     from anofel.roles.directory import RoleDirectory, unlock_with
     from anofel.roles.role import ROLE_KEY
 
@@ -159,12 +165,18 @@ def _init_certified(
 
 @contextmanager
 def opened(
-    directory: Path, role: str, key_file: Path | None, passphrase_file: Path | None
+    directory: Path,
+    role: str,
+    key_file: Path | None,
+    passphrase_file: Path | None,
+    *,
+    unlock: "Unlock | None" = None,
 ) -> Iterator[tuple["RoleDirectory", "LightClient"]]:
     """Open a role's directory and its view of the board; both are let go at the end, whatever happens."""
     from anofel.roles.directory import RoleDirectory, unlock_with
 
-    with RoleDirectory.open(directory, unlock_with(key_file, passphrase_file), role=role) as found:
+    opening = unlock or unlock_with(key_file, passphrase_file)
+    with RoleDirectory.open(directory, opening, role=role) as found:
         board = found.connect(note)
         if board.transport.warning:
             note(board.transport.warning)
@@ -219,10 +231,25 @@ def show(title: str, content: dict[str, Any], *, as_json: bool) -> None:
     print_table(
         title,
         ["", ""],
-        [[name.replace("_", " "), str(value)] for name, value in content.items() if name not in lists],
+        [[name.replace("_", " "), in_words(value)] for name, value in content.items() if name not in lists],
     )
     for name, rows in lists.items():
         if rows and isinstance(rows[0], dict):
             columns = list(rows[0])
-            cells = [[str(row.get(column, "")) for column in columns] for row in rows]
+            cells = [[in_words(row.get(column)) for column in columns] for row in rows]
             print_table(name.replace("_", " "), [column.replace("_", " ") for column in columns], cells)
+
+
+def in_words(value: Any) -> str:
+    """Write a value for people; programs take ``--json``."""
+    if value is None or value == "" or value == {}:
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    if isinstance(value, dict):
+        return ", ".join(f"{name.replace('_', ' ')} {in_words(entry)}" for name, entry in value.items())
+    if isinstance(value, list):
+        return ", ".join(map(in_words, value)) or "–"
+    return str(value)

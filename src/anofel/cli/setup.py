@@ -1,14 +1,20 @@
 """``anofel setup``: make, inspect and export proof keys."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from anofel.cli.output import JsonOption, note, print_json, print_table, warn_insecure
-from anofel.cli.progress import progress_bar
+from anofel.cli import ceremony
+from anofel.cli.output import JsonOption, note, print_json, print_table, progress_bar, warn_insecure
 
-app = typer.Typer(no_args_is_help=True, help="Proof keys: make them for development, inspect, export.")
+if TYPE_CHECKING:
+    from anofel.proofs.keys import KeyDirectory
+
+app = typer.Typer(
+    no_args_is_help=True, help="Proof keys: make them in a ceremony or for development, inspect, export."
+)
+app.add_typer(ceremony.app, name="ceremony")
 
 Directory = Annotated[Path, typer.Argument(help="A directory of keys.", show_default=False)]
 
@@ -22,7 +28,7 @@ def dev(
 
     Example: anofel setup dev keys
     """
-    from anofel.keys import INSECURE_ORIGIN, STATEMENTS, make_insecure_development_keys
+    from anofel.proofs.keys import INSECURE_ORIGIN, STATEMENTS, make_insecure_development_keys
 
     with progress_bar("Making keys") as progress:
         keys = make_insecure_development_keys(
@@ -47,12 +53,15 @@ def inspect(
 
     Example: anofel setup inspect keys/submission.verification.key
     """
-    from anofel.keys import INSECURE_ORIGIN, KeyDirectory
+    from anofel.proofs.keys import INSECURE_ORIGIN, KeyDirectory
 
     if path.is_dir():
         directory = KeyDirectory.open(path)
         pinned = [*directory.proving.values(), *directory.verification.values()]
         described = [_describe(file.path, file.key_id) for file in pinned]
+        for key in described:
+            key["origin"] = directory.origin
+            key["powers_of_tau"] = _powers(directory)
     else:
         described = [_describe(path, None)]
     if any(key["origin"] == INSECURE_ORIGIN for key in described):
@@ -84,8 +93,8 @@ def export(
 
     Example: anofel setup export keys submission --example --out export
     """
-    from anofel.export import export_statement
-    from anofel.keys import INSECURE_ORIGIN, KeyDirectory
+    from anofel.proofs.export import export_statement
+    from anofel.proofs.keys import INSECURE_ORIGIN, KeyDirectory
 
     keys = KeyDirectory.open(directory)
     if keys.is_insecure:
@@ -99,11 +108,24 @@ def export(
         note(f"To check it: cd {out} && snarkjs groth16 verify verification_key.json public.json proof.json")
 
 
+def _powers(directory: "KeyDirectory") -> str:
+    """Name the powers of tau of a ceremony, and whether they are the public ones."""
+    from anofel.proofs.ceremony.transcript import PUBLIC_POWERS
+    from anofel.proofs.ceremony.verified import recall
+
+    verdict = recall(directory.transcript) if directory.is_verified else None
+    if verdict is None:
+        return ""
+    return verdict.powers + (
+        " (public)" if verdict.powers == PUBLIC_POWERS.hex() else " (NOT the public ones)"
+    )
+
+
 def _describe(path: Path, pinned: bytes | None) -> dict[str, Any]:
     """Load a key as a user would, so that what cannot be used is refused here too."""
-    from anofel import proofs
     from anofel._core import keys as core
-    from anofel.keys import read_key_file
+    from anofel.proofs import statements as proofs
+    from anofel.proofs.keys import read_key_file
 
     data = read_key_file(path)
     found = core.describe(data)
@@ -118,7 +140,7 @@ def _describe(path: Path, pinned: bytes | None) -> dict[str, Any]:
         "statement": found.statement,
         "role": found.role,
         "origin": found.origin,
-        "transcript": found.transcript.hex() if found.transcript else None,
+        "transcript": found.transcript.hex() if any(found.transcript) else "",
         "key_id": found.key_id.hex(),
         "id_is_pinned": pinned is not None,
         "bytes": len(data),

@@ -1,17 +1,16 @@
 """``anofel simulate``: many clients in one process through the same code, for experiments."""
 
-import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from anofel.cli.output import JsonOption, note, print_json, print_table, print_text
-from anofel.cli.progress import progress_bar
+from anofel.cli.board_fit import BoardRoots, BoardToMeet
+from anofel.cli.output import JsonOption, note
 from anofel.cli.role_options import TrainerOption, say_what_a_trainer_may
 
 if TYPE_CHECKING:
-    from anofel.simulation import IterationResult, SimulatedTask
+    from anofel.simulation import SimulatedTask
     from anofel.simulation.studies import RowSource
 
 
@@ -31,7 +30,14 @@ def simulate(
     split: Annotated[
         str, typer.Option(help="How rows are split: iid, by-label, dirichlet:ALPHA (labels), sizes:ALPHA.")
     ] = "iid",
-    rows: Annotated[Path | None, typer.Option(help="A file of your own rows, for one task file.")] = None,
+    rows: Annotated[
+        list[Path] | None,
+        typer.Option(help="Your own rows, for one task file: one file to deal out, or one for each client."),
+    ] = None,
+    validation: Annotated[
+        Path | None,
+        typer.Option(help="Rows of the owner's own to measure by; otherwise one in five is kept back."),
+    ] = None,
     made_up_rows: Annotated[
         int, typer.Option(min=0, help="Make so many rows up for each task; they describe nobody.")
     ] = 0,
@@ -48,9 +54,17 @@ def simulate(
         float, typer.Option(help="With --study: ε of all iterations, for single records.")
     ] = 2.0,
     seed: Annotated[int, typer.Option(min=0, help="For the split, the order and the dropouts.")] = 0,
+    patience: Annotated[
+        int | None,
+        typer.Option(min=1, help="Stop after so many models in a row that are no better on these rows."),
+    ] = None,
     out: Annotated[
         Path | None, typer.Option(help="A new directory for models, results and a board to audit.")
     ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with the run in --out, up to --iterations in all.")
+    ] = False,
+    plot: Annotated[Path | None, typer.Option(help="Draw metrics and ε into this PNG file.")] = None,
     keys: Annotated[
         Path | None, typer.Option(help="Proof keys (anofel setup); otherwise development keys are made.")
     ] = None,
@@ -60,32 +74,58 @@ def simulate(
             "--insecure-plain", help="No proofs, no encryption, no board: the same integers, much faster."
         ),
     ] = False,
+    board: BoardToMeet = "",
+    ca_file: BoardRoots = None,
     as_json: JsonOption = False,
 ) -> None:
     """Train with many clients in this process, over the same steps and the same rules of the board.
 
     Proofs, committee keys and encryption are real unless --insecure-plain leaves them out.
 
+    Ctrl-C ends a run early; the same command with --resume goes on with it.
+
     Examples: anofel simulate --study nwtco --clients 64 --iterations 10 --out run
+
+    anofel simulate task.toml --rows a.csv --rows b.csv --rows c.csv --rows d.csv --out run
 
     anofel simulate task.toml --made-up-rows 5000 --clients 512 --insecure-plain
     """
-    from anofel.simulation.record import prepare_directory, write_result
+    from anofel.cli.board_fit import meet_or_say
+    from anofel.cli.simulate_run import Settings, run
+    from anofel.simulation.plot import check_plot
     from anofel.simulation.studies import RowSource
+    from anofel.tasks.confirmations import unconfirmed_warning
+    from anofel.tasks.task import Task
 
-    if out is not None:
-        prepare_directory(out)
-    source = RowSource(split=split, seed=seed, file=rows, made_up=made_up_rows)
+    for path in tasks or []:
+        meet_or_say(Task.load(path), board, ca_file, quiet=as_json)
+        note(unconfirmed_warning(path))
+    if plot is not None:
+        check_plot(plot)
+    source = RowSource(
+        split=split, seed=seed, files=tuple(rows or ()), made_up=made_up_rows, validation=validation
+    )
     say_what_a_trainer_may(trainer)
     parts = _parts(tasks or [], study or [], source, clients, iterations, dropout, target_epsilon, trainer)
-    settings = {"scheme": scheme, "members": committee, "threshold": threshold}
-    document, results = _run(parts, iterations, settings, (dropout, seed), out, keys, insecure_plain)
-    if out is not None:
-        write_result(out, document, results)
-    if as_json:
-        print_json(document)
-    else:
-        _show(document)
+    run(
+        parts,
+        Settings(
+            iterations=iterations,
+            scheme=scheme,
+            members=committee,
+            threshold=threshold,
+            dropout=dropout,
+            seed=seed,
+            patience=patience,
+            out=out,
+            resume=resume,
+            keys=keys,
+            plot=plot,
+            insecure_plain=insecure_plain,
+            is_own_validation=validation is not None,
+        ),
+        as_json=as_json,
+    )
 
 
 def _parts(
@@ -103,8 +143,8 @@ def _parts(
 
     if bool(tasks) == bool(studies):
         raise InvalidInput("Give task files, or --study; not both.")
-    if source.file is not None and len(tasks) != 1:
-        raise InvalidInput("--rows goes with one task file.")
+    if (source.files or source.validation) and len(tasks) != 1:
+        raise InvalidInput("--rows and --validation go with one task file.")
     if trainer and len(tasks) != 1:
         raise InvalidInput("--trainer goes with one task file.")
     parts = [of_task_file(path, source, clients, trainer=trainer) for path in tasks]
@@ -125,87 +165,3 @@ def _parts(
         )
         for name in studies
     ]
-
-
-def _run(
-    parts: list["SimulatedTask"],
-    iterations: int,
-    committee: dict[str, Any],
-    participation: tuple[float, int],
-    out: Path | None,
-    keys: Path | None,
-    insecure_plain: bool,
-) -> tuple[dict[str, Any], list["IterationResult"]]:
-    from anofel.keys import KeyDirectory
-    from anofel.simulation import (
-        CommitteeSettings,
-        InsecurePlainSimulation,
-        Participation,
-        Simulation,
-    )
-
-    taking_part = Participation(dropout=participation[0], seed=participation[1])
-    board = None if out is None or insecure_plain else out / "board"
-    with progress_bar("Simulating") as progress:
-
-        def show_progress(what: str, done: int, total: int) -> None:
-            progress(done, total, what)
-
-        simulation: Simulation | InsecurePlainSimulation
-        if insecure_plain:
-            simulation = InsecurePlainSimulation(parts, participation=taking_part, on_progress=show_progress)
-        else:
-            simulation = Simulation(
-                parts,
-                committee=CommitteeSettings(**committee),
-                participation=taking_part,
-                directory=board,
-                keys=None if keys is None else KeyDirectory.open(keys),
-                on_progress=show_progress,
-            )
-        found = []
-        with simulation:
-            for result in simulation.run(iterations):
-                found.append(result)
-                if not sys.stderr.isatty():  # otherwise the bar shows that it goes on
-                    note(_line(result))
-            switched_off = simulation.switched_off
-    document = {
-        "dir": None if out is None else str(out),
-        "board": None if board is None else str(board),
-        "scheme": None if insecure_plain else committee["scheme"],
-        "clients": {part.task.name: len(part.clients) for part in parts},
-        "insecure": list(switched_off),
-        "iterations": [result.document() for result in found],
-    }
-    return document, found
-
-
-def _line(result: "IterationResult") -> str:
-    quality = ", ".join(f"{name} {value:.4f}" for name, value in (result.metrics or {}).items())
-    text = f"{result.task}, iteration {result.iteration}: {result.outcome}, count {result.count}"
-    return f"{text}, ε = {result.epsilon:.3f}. {quality}".rstrip()
-
-
-def _show(result: dict[str, Any]) -> None:
-    measures = sorted({name for entry in result["iterations"] for name in entry["metrics"] or {}})
-    rows = [
-        [
-            entry["task"],
-            str(entry["iteration"]),
-            entry["outcome"],
-            "–" if entry["count"] is None else str(entry["count"]),
-            str(entry["posts"]),
-            f"{entry['epsilon']:.3f}",
-            *(f"{(entry['metrics'] or {}).get(name, float('nan')):.4f}" for name in measures),
-        ]
-        for entry in result["iterations"]
-    ]
-    print_table("Simulation", ["task", "iteration", "outcome", "count", "posts", "ε", *measures], rows)
-    insecure = ", ".join(result["insecure"])
-    if result["scheme"] is None:
-        print_text(f"Switched off: {insecure}. This protected nobody, and nothing of it can be audited.")
-    elif insecure:
-        print_text(f"Made with test material: {insecure}.")
-    if result["board"] is not None:
-        print_text(f"Check it: anofel audit {result['board']}")

@@ -58,7 +58,7 @@ def fetch(
 
     Example: anofel study fetch support2
     """
-    from anofel.cli.progress import progress_bar
+    from anofel.cli.output import progress_bar
     from anofel.studies.catalogue import study_named
     from anofel.studies.fetch import fetch as fetch_study
     from anofel.studies.images import take_tiny_imagenet
@@ -87,7 +87,7 @@ def check(
     """
     from anofel.learning.certified import dataset_digest
     from anofel.studies.load import load_file
-    from anofel.task import Task
+    from anofel.tasks.task import Task
 
     dataset = load_file(file, Task.load(task).schema)
     digest = dataset_digest(dataset).to_bytes().hex()
@@ -125,7 +125,7 @@ def split(
     Example: anofel study split task.toml --clients 4 --out rows
     """
     from anofel.learning.deal import Deal
-    from anofel.task import Task
+    from anofel.tasks.task import Task
 
     deal = Deal(task=Task.load(task), clients=clients, file=file, split=how, most=rows, seed=seed)
     sizes = deal.write(out)

@@ -72,11 +72,19 @@ class TaskLimits:
     """No value is larger in absolute value."""
     max_posts: int
     min_clients: int
+    norm_bound: int | None = None
+    """B: no honest vector has a larger norm, and contributions are proven; None if they are not."""
+    max_liars: int = 1
+    """f: how many lying posts a sum of proven contributions has room for."""
 
     def __post_init__(self) -> None:
         if not 1 <= self.length <= MAX_LENGTH:
             raise DoesNotFit(f"A vector has 1 to {MAX_LENGTH} values, not {self.length}.")
         check_range(self.bound, self.max_posts)
+        if self.norm_bound is not None and not 1 <= self.norm_bound < 1 << 62:
+            raise DoesNotFit(f"The bound of a norm is from 1 to 2^62 - 1, not {self.norm_bound}.")
+        if not 0 <= self.max_liars < 1 << 32:
+            raise DoesNotFit(f"The number of liars is from 0 to 2^32 - 1, not {self.max_liars}.")
         if not 2 <= self.min_clients <= self.max_posts:
             raise DoesNotFit(
                 f"min_clients is from 2 to max_posts ({self.max_posts}), not {self.min_clients} (D-08)."

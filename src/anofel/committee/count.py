@@ -14,7 +14,7 @@ from anofel._core import count as core
 from anofel.committee import verified
 from anofel.committee.context import MAX_POSTS, AgreedSet, PostContext, digest_of_set
 from anofel.committee.count_key import CountKey, SecretCountShare
-from anofel.committee.errors import BallotRefused, NotAgreed, ShareRefused
+from anofel.committee.errors import BallotRefused, NotAgreed, ShareRefused, TooFewClients
 from anofel.committee.kept import Kept
 from anofel.committee.permit import DecryptedCount, counted
 from anofel.committee.refusal import refuse_batch, refusing
@@ -43,6 +43,14 @@ class TypeOpening(Kept):
     blinding: bytes = field(repr=False)
 
 
+@dataclass(frozen=True, slots=True)
+class CastBallot(Kept):
+    """A ballot and what opens its bits, for the contribution proofs (kept; the ballot is sent)."""
+
+    ballot: bytes = field(repr=False)
+    bits: tuple[core.CastBit, ...] = field(repr=False)
+
+
 class BallotStatement:
     """Everything that a ballot is bound to; ``context.iteration`` names genesis and scope."""
 
@@ -67,13 +75,14 @@ class BallotStatement:
         """The exact length of every ballot for this bundle."""
         return self.bundle.ballot_bytes
 
-    def cast(self, target: int | None, opening: TypeOpening) -> bytes:
+    def cast(self, target: int | None, opening: TypeOpening) -> CastBallot:
         """Encrypt and prove the bits: 1 at position ``target``, 0 elsewhere (step 5).
 
         Raises ``InvalidInput`` if the task at the target does not take the dataset type.
         """
         with refusing(InvalidInput):
-            return self.bundle.vote(target, opening.dataset_type, opening.blinding)
+            ballot, bits = self.bundle.vote(target, opening.dataset_type, opening.blinding)
+        return CastBallot(ballot, tuple(bits))
 
     def verify(self, ballot: bytes) -> None:
         """Check a ballot (admission). Raises ``BallotRefused``."""
@@ -131,7 +140,7 @@ def add(bits: Mapping[bytes, bytes]) -> EncryptedCount:
 def partial_decrypt(
     key: CountedKey, share: SecretCountShare, total: EncryptedCount, agreed: AgreedSet
 ) -> bytes:
-    """Make a member's share of the count with its proof (step 8). Raises ``NotAgreed``."""
+    """Make a member's share of the count with its proof (step 8). Raises ``NotAgreed``, ``TooFewClients``."""
     _check_agreed(key, total, agreed)
     with refusing(ShareRefused):
         proof = core.count_share(total.ciphertext, share.member, share.scalar, agreed.digest)
@@ -145,7 +154,7 @@ def verify_share(
 ) -> VerifiedCountShare:
     """Check a member's share of the count, once. Raises ``ShareRefused`` with the member as culprit.
 
-    1. Key and set are the agreed ones.
+    1. Key and set are the agreed ones, and the set has as many posts as the task needs clients.
     2. The member exists.
     3. The share was made with the current shares of the key.
     4. Its length and encoding are right.
@@ -188,3 +197,8 @@ def _check_agreed(key: CountedKey, total: EncryptedCount, agreed: AgreedSet) -> 
         raise NotAgreed("The committee key is not the one of the agreed set.")
     if total.set_digest != agreed.set_digest or total.num_posts != agreed.num_posts:
         raise NotAgreed("The encrypted count is not that of the agreed set of posts.")
+    if agreed.num_posts < agreed.min_clients:  # the bits of a few posts would name their tasks (D-24)
+        raise TooFewClients(
+            f"{agreed.num_posts} posts were added; the task opens no count of fewer than "
+            f"{agreed.min_clients}."
+        )

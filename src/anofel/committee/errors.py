@@ -116,7 +116,7 @@ class ShareRefused(_WithCulprits):
 class KeyGenerationFailed(_WithCulprits):
     """A run of key generation ended without a key; ``culprits`` names who broke it.
 
-    In a resharing ``culprits`` are numbers in the new committee, and ``dealers`` names those who
+    In a handover ``culprits`` are numbers in the new committee, and ``dealers`` names those who
     broke it by their numbers in the old one.
     """
 
@@ -140,7 +140,7 @@ class TooFewShares(AnofelError):
 
 
 class TooFewClients(AnofelError):
-    """The decrypted count is below the task's ``min_clients``, so the sum stays closed."""
+    """Posts, or the decrypted count, are fewer than the task's ``min_clients``; what is next stays closed."""
 
     code = "too-few-clients"
 

@@ -1,8 +1,8 @@
-"""Refresh and change of members: the rounds of a resharing, the same for every scheme.
+"""Refresh and change of members: the rounds of a handover, the same for every scheme.
 
 Round 0: every receiver posts one one-time sealing key per dealer, in the dealers' order.
 Round 1: every dealer deals. Round 2: every receiver confirms key and transcript, or complains
-about one dealer. A scheme says in four steps what is dealt and received; see ``Handover``.
+about one dealer. A scheme says in four steps what is dealt and received; see ``HandoverRounds``.
 """
 
 from abc import ABC, abstractmethod
@@ -14,19 +14,19 @@ from anofel.committee.context import CommitteeShape
 from anofel.committee.errors import InvalidCommittee, KeyGenerationFailed
 from anofel.committee.interface import (
     CommitteeKey,
-    ResharedKey,
-    ResharingParty,
-    ResharingResult,
-    ResharingRun,
+    HandedOverKey,
+    HandoverParty,
+    HandoverResult,
+    HandoverRun,
     RoundMessage,
+    SecretHandoverState,
     SecretKeyShare,
-    SecretResharingState,
 )
 from anofel.committee.kept import Kept
 from anofel.committee.ristretto.run import Bodies, collect
 from anofel.committee.ristretto.verdict import Check, Confirmation, settle
 from anofel.committee.sealing import CannotOpen, DealerKeys, check_dealer_keys, dealer_key
-from anofel.committee.wire import Reader, Writer
+from anofel.framing import Reader, Writer
 
 NUM_ROUNDS = 3
 
@@ -36,11 +36,21 @@ Dealt = tuple[Bodies, Bodies]
 """The messages of rounds 0 and 1."""
 
 
+@dataclass(frozen=True, slots=True)
+class Received(Kept):
+    """What a receiver keeps and what it sends when everybody has dealt."""
+
+    secrets: bytes = field(repr=False)
+    """Its new secrets (kept); ``new_share`` reads them."""
+    verdict: bytes
+    """Its confirmation or complaint (sent)."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class HandoverState(Kept, Generic[Share]):
     """What a party keeps between two rounds (kept)."""
 
-    run: ResharingRun
+    run: HandoverRun
     round: int
     member: int | None
     share: Share | None = field(repr=False)
@@ -78,8 +88,8 @@ class HandoverState(Kept, Generic[Share]):
         return writer.done()
 
 
-class Handover(ABC, Generic[Share]):
-    """Implements ``Resharing``; a scheme adds how it reads, deals, receives and finishes."""
+class HandoverRounds(ABC, Generic[Share]):
+    """Implements ``Handover``; a scheme adds how it reads, deals, receives and finishes."""
 
     @abstractmethod
     def read_key(self, data: bytes) -> CommitteeKey:
@@ -90,33 +100,31 @@ class Handover(ABC, Generic[Share]):
         """Read a stored secret share."""
 
     @abstractmethod
-    def check(self, run: ResharingRun, share: SecretKeyShare | None) -> Share | None:
+    def check(self, run: HandoverRun, share: SecretKeyShare | None) -> Share | None:
         """Return the share as this scheme's. Raises ``InvalidCommittee`` if run or share do not fit it."""
 
     @abstractmethod
-    def deal(self, run: ResharingRun, share: Share, sealing_keys: Bodies) -> bytes:
+    def deal(self, run: HandoverRun, share: Share, sealing_keys: Bodies) -> bytes:
         """Make a dealer's message."""
 
     @abstractmethod
-    def check_dealings(self, run: ResharingRun, dealt: Dealt) -> None:
+    def check_dealings(self, run: HandoverRun, dealt: Dealt) -> None:
         """Check every dealer's message. Raises ``KeyGenerationFailed`` with the dealer."""
 
     @abstractmethod
-    def receive(
-        self, run: ResharingRun, member: int, sealing: DealerKeys, dealt: Dealt
-    ) -> tuple[bytes, bytes]:
-        """Check every dealing; return what a receiver keeps, and its confirmation or complaint."""
+    def receive(self, run: HandoverRun, member: int, sealing: DealerKeys, dealt: Dealt) -> Received:
+        """Check every dealing; confirm, or complain about one dealer."""
 
     @abstractmethod
-    def finish(self, run: ResharingRun, dealt: Dealt, verdicts: Bodies) -> tuple[CommitteeKey, bytes]:
+    def finish(self, run: HandoverRun, dealt: Dealt, verdicts: Bodies) -> tuple[CommitteeKey, bytes]:
         """Settle the run from public messages alone: the new key and the transcript's hash."""
 
     @abstractmethod
     def new_share(self, key: CommitteeKey, member: int, received: bytes) -> Share:
         """Return a receiver's new share from what ``receive`` kept."""
 
-    def begin(self, run: ResharingRun, party: ResharingParty) -> ResharingResult:
-        """Start a resharing."""
+    def begin(self, run: HandoverRun, party: HandoverParty) -> HandoverResult:
+        """Start a handover."""
         check_run(run)
         check_party(run, party)
         share = self.check(run, party.share)
@@ -130,25 +138,25 @@ class Handover(ABC, Generic[Share]):
             body=sealing.public() if sealing else None,
             sender=party.member or 0,
         )
-        return ResharingResult(state, state.message)
+        return HandoverResult(state, state.message)
 
     def advance(
-        self, state: SecretResharingState, messages: Sequence[RoundMessage]
-    ) -> ResharingResult | ResharedKey:
+        self, state: SecretHandoverState, messages: Sequence[RoundMessage]
+    ) -> HandoverResult | HandedOverKey:
         """Go on with all messages of ``state.round``."""
         if not isinstance(state, HandoverState):
-            raise InvalidCommittee("The state belongs to another resharing.")
+            raise InvalidCommittee("The state belongs to another handover.")
         self.check(state.run, state.share)
         bodies = collect_round(state.run, state.round, messages)
         if state.round == NUM_ROUNDS - 1:
             key, transcript = self.finish(state.run, state.dealt, bodies)
             share = None if state.member is None else self.new_share(key, state.member, state.received)
-            return ResharedKey(key, share, transcript)
+            return HandedOverKey(key, share, transcript)
         following = self._dealing(state, bodies) if state.round == 0 else self._receiving(state, bodies)
-        return ResharingResult(following, following.message)
+        return HandoverResult(following, following.message)
 
     def observe(
-        self, run: ResharingRun, rounds: Sequence[Sequence[RoundMessage]]
+        self, run: HandoverRun, rounds: Sequence[Sequence[RoundMessage]]
     ) -> tuple[CommitteeKey, bytes]:
         """Recompute the new key and the transcript from the messages of all rounds alone."""
         check_run(run)
@@ -208,7 +216,8 @@ class Handover(ABC, Generic[Share]):
             self.check_dealings(state.run, dealt)
         else:
             sealing = DealerKeys.from_bytes(state.run.dealers, state.sealing)
-            received, body = self.receive(state.run, state.member, sealing, dealt)
+            told = self.receive(state.run, state.member, sealing, dealt)
+            received, body = told.secrets, told.verdict
         return replace(
             state,
             round=2,
@@ -220,17 +229,17 @@ class Handover(ABC, Generic[Share]):
             sender=state.member or 0,
         )
 
-    def _read_run(self, reader: Reader) -> ResharingRun:
+    def _read_run(self, reader: Reader) -> HandoverRun:
         genesis, run_id, old_key = reader.framed(), reader.framed(), self.read_key(reader.framed())
         dealers = tuple(reader.number(2) for _ in range(reader.number(2)))
         shape = CommitteeShape(num_members=reader.number(2), threshold=reader.number(2))
         members = tuple(reader.framed() for _ in shape.members)
-        return ResharingRun(
+        return HandoverRun(
             genesis=genesis, run_id=run_id, old_key=old_key, dealers=dealers, shape=shape, members=members
         )
 
 
-def write_run(run: ResharingRun) -> bytes:
+def write_run(run: HandoverRun) -> bytes:
     """Encode a run."""
     writer = Writer().framed(run.genesis).framed(run.run_id).framed(run.old_key.to_bytes())
     writer.number(len(run.dealers), 2)
@@ -242,7 +251,7 @@ def write_run(run: ResharingRun) -> bytes:
     return writer.done()
 
 
-def check_run(run: ResharingRun) -> None:
+def check_run(run: HandoverRun) -> None:
     """Refuse a run whose parties do not fit."""
     old = run.old_key.shape
     if list(run.dealers) != sorted(set(run.dealers)) or len(run.dealers) != old.threshold:
@@ -253,23 +262,23 @@ def check_run(run: ResharingRun) -> None:
         raise InvalidCommittee("Every new member is named once.")
 
 
-def check_party(run: ResharingRun, party: ResharingParty) -> None:
+def check_party(run: HandoverRun, party: HandoverParty) -> None:
     """Refuse a party that has no part in the run."""
     share = party.share
     if share is None and party.member is None:
-        raise InvalidCommittee("A party of a resharing deals, receives, or both.")
+        raise InvalidCommittee("A party of a handover deals, receives, or both.")
     if share is not None and (share.member not in run.dealers or share.shares_id != run.old_key.shares_id):
         raise InvalidCommittee("A dealer holds a current share and is one of those agreed.")
     if party.member is not None and party.member not in run.shape.members:
         raise InvalidCommittee(f"There is no new member {party.member}.")
 
 
-def senders(run: ResharingRun, number: int) -> Sequence[int]:
+def senders(run: HandoverRun, number: int) -> Sequence[int]:
     """Who speaks in a round."""
     return run.dealers if number == 1 else run.shape.members
 
 
-def collect_round(run: ResharingRun, number: int, messages: Sequence[RoundMessage]) -> dict[int, bytes]:
+def collect_round(run: HandoverRun, number: int, messages: Sequence[RoundMessage]) -> dict[int, bytes]:
     """Return a round's bodies by sender; in round 1 the culprits of an error are dealers."""
     try:
         return collect(run.run_id, number, senders(run, number), messages)
@@ -279,7 +288,7 @@ def collect_round(run: ResharingRun, number: int, messages: Sequence[RoundMessag
         raise KeyGenerationFailed(str(error), (), error.culprits) from None
 
 
-def check_sealing_keys(run: ResharingRun, bodies: Bodies) -> None:
+def check_sealing_keys(run: HandoverRun, bodies: Bodies) -> None:
     """Refuse a message that is not one key per dealer to which something can be sealed."""
     for member, body in bodies.items():
         try:

@@ -21,7 +21,7 @@ def refusing(error: type[AnofelError]) -> Iterator[None]:
         yield
     except core.Refusal as refusal:
         kind, sentence, culprit = refusal.args
-        message = _whole(sentence)
+        message = sentence_of(sentence)
         if kind == "undecodable":
             raise Undecodable(message) from None
         if issubclass(error, ShareRefused | KeyGenerationFailed):
@@ -33,11 +33,12 @@ def refuse_batch(
     error: type[EnvelopeRefused | BallotRefused], count: int, refused: Iterable[tuple[int, str]]
 ) -> None:
     """Raise the error if any of a batch was refused, with the reason for each."""
-    reasons = {index: _whole(sentence) for index, sentence in refused}
+    reasons = {index: sentence_of(sentence) for index, sentence in refused}
     if reasons:
         first = min(reasons)
         raise error(f"{len(reasons)} of {count} are refused; number {first}: {reasons[first]}", reasons)
 
 
-def _whole(sentence: str) -> str:
+def sentence_of(sentence: str) -> str:
+    """Make a whole sentence of what the core says."""
     return f"{sentence[0].upper()}{sentence[1:].removesuffix('.')}."

@@ -9,6 +9,11 @@ NAMES = ("lattice", "paillier")
 DEFAULT = "lattice"
 
 
+def by_number(number: int) -> Scheme:
+    """Return a scheme by its number in messages."""
+    return by_name(NAMES[number])
+
+
 def by_name(name: str) -> Scheme:
     """Return a scheme. Raises ``InvalidCommittee`` for a name that is none."""
     if name == "lattice":

@@ -7,7 +7,7 @@ posts the one-time *private* key: everybody then opens the same ciphertext and s
 That ends the run without a key.
 
 What an opened key reveals must be worthless. In key generation it is: all secrets of a failed run
-are thrown away, and a receiver has one key for all dealers. In a resharing the secret outlives
+are thrown away, and a receiver has one key for all dealers. In a handover the secret outlives
 a failed run, so a receiver has one key *for each dealer* and opens only the part of the accused.
 """
 
@@ -85,7 +85,7 @@ def check_public(public: bytes) -> None:
 
 
 class DealerKeys(Kept):
-    """A receiver's one-time private keys in a resharing, one per dealer (kept)."""
+    """A receiver's one-time private keys in a handover, one per dealer (kept)."""
 
     def __init__(self, dealers: Sequence[int], keys: Sequence[SealingKey]) -> None:
         self._keys = dict(zip(dealers, keys, strict=True))

@@ -10,16 +10,19 @@ from collections.abc import Mapping, Sequence
 from typing import Generic, TypeVar
 
 from anofel.committee import verified
-from anofel.committee.context import AgreedSet
-from anofel.committee.errors import NotAgreed, PreparationUsed, ShareRefused
+from anofel.committee.context import AgreedSet, PostContext, TaskLimits
+from anofel.committee.errors import NotAgreed, PayloadRefused, PreparationUsed, ShareRefused
 from anofel.committee.interface import (
     Bytes,
+    CheckedPayload,
     CommitteeKey,
     Contribution,
     EncryptedSum,
+    Envelope,
     Int64Vector,
     Prepared,
     SecretKeyShare,
+    SubmittedPayload,
     check_permit,
 )
 from anofel.committee.permit import SumPermit
@@ -37,6 +40,7 @@ class ThresholdScheme(ABC, Generic[Key, Share, Preparation, Sum, Checked]):
     """The part of ``Scheme`` that does not depend on the arithmetic."""
 
     name: str
+    proves_contributions: bool
     share_type: type[Share]
     preparation_type: type[Preparation]
     sum_type: type[Sum]
@@ -67,6 +71,26 @@ class ThresholdScheme(ABC, Generic[Key, Share, Preparation, Sum, Checked]):
         if not isinstance(prepared, self.preparation_type):
             raise PreparationUsed("The preparation is one of another scheme.")
         return self.seal(prepared, values)
+
+    @abstractmethod
+    def verify_payload(
+        self, key: CommitteeKey, context: PostContext, limits: TaskLimits, envelope: Envelope, payload: Bytes
+    ) -> CheckedPayload:
+        """Check and parse a payload. Raises ``PayloadRefused``."""
+
+    def check_payloads(
+        self, key: CommitteeKey, limits: TaskLimits, items: Sequence[SubmittedPayload]
+    ) -> list[CheckedPayload | PayloadRefused]:
+        """Check payloads one by one; a scheme that checks many at once overrides it."""
+        return [self._checked(key, limits, item) for item in items]
+
+    def _checked(
+        self, key: CommitteeKey, limits: TaskLimits, item: SubmittedPayload
+    ) -> CheckedPayload | PayloadRefused:
+        try:
+            return self.verify_payload(key, item.context, limits, item.envelope, item.payload)
+        except PayloadRefused as refused:
+            return refused
 
     def partial_decrypt(
         self, key: CommitteeKey, share: SecretKeyShare, total: EncryptedSum, permit: SumPermit

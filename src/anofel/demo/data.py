@@ -3,27 +3,27 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
-from importlib import resources
 from typing import Final
 
 import numpy as np
 
-from anofel.demo.plan import DELTA, TARGET_EPSILON, Layout, Options
+from anofel.demo.plan import DELTA, TARGET_EPSILON, Options, StageLayout
+from anofel.disk.files import write_new_file
 from anofel.errors import InvalidInput, PeerUnreachable
-from anofel.files import write_new_file
 from anofel.learning.build import network_of
 from anofel.learning.evaluate import evaluate_on
-from anofel.learning.integer_model import IntegerModel
 from anofel.learning.splits import iid
+from anofel.models.integer_model import IntegerModel
 from anofel.privacy.calibrate import noise_multiplier
 from anofel.privacy.plan import Plan
 from anofel.studies.bundled import BUNDLED, bundled_named, load_bundled
 from anofel.studies.catalogue import STUDIES, Study, study_named
+from anofel.studies.encoding import TableRows
 from anofel.studies.fetch import fetch, verified_file
 from anofel.studies.load import hold_out
-from anofel.studies.schema import TableSchema
-from anofel.studies.table import Table, TableRows, read_table
-from anofel.task import Task
+from anofel.studies.table import Table, read_table
+from anofel.tasks.schema import TableSchema, table_schema_text
+from anofel.tasks.task import Task
 
 FALLBACK: Final = {"support2": "breast-cancer", "nwtco": "diabetes"}
 """What stands in for a study that cannot be fetched."""
@@ -132,7 +132,7 @@ def _rows(name: str, say: Say) -> tuple[Study, Table]:
 # Files
 
 
-def write_files(study: DemoStudy, options: Options, layout: Layout) -> Task:
+def write_files(study: DemoStudy, options: Options, layout: StageLayout) -> Task:
     """Write the task file and everybody's rows."""
     layout.data.mkdir(exist_ok=True)
     write_new_file(layout.task(study.name), task_text(study, options, Decimal(1)).encode())
@@ -147,8 +147,7 @@ def write_files(study: DemoStudy, options: Options, layout: Layout) -> Task:
 
 def task_text(study: DemoStudy, options: Options, noise: Decimal) -> str:
     """Write the task file of a study: unit ``record``, so a client sends the sum over its rows."""
-    recipe, text = _RECIPES[study.name], resources.files("anofel.studies")
-    schema = text.joinpath(f"schemas/{study.name}.toml").read_text("utf-8")
+    recipe, schema = _RECIPES[study.name], table_schema_text(study.name)
     return f"""# Made by anofel demo.
 [task]
 name = "{study.name}"
@@ -183,7 +182,7 @@ records_per_client = {study.largest}
 {schema.replace("[[column]]", "[[schema.column]]")}"""
 
 
-def policy_text(studies: list[DemoStudy], layout: Layout) -> str:
+def policy_text(studies: list[DemoStudy], layout: StageLayout) -> str:
     """Write a certifier's policy: the schema of every study, and how many rows a client may show."""
     lines = ["# Made by anofel demo. Rows are rounded by the schema, so different patients may look alike."]
     for study in studies:

@@ -26,37 +26,35 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from anofel.board.light_client import LightClient
 from anofel.board.state import Bundle, Phase
+from anofel.disk.keystore import KeyFile
 from anofel.errors import AnofelError
-from anofel.keystore import KeyFile
-from anofel.messages import Block, ChainAuthor, KeyAuthor, Posting, Submission, make_posting
-from anofel.phase1_setup.certification import Credential
-from anofel.phase1_setup.client_registration import RegistrationContent, post_registration, register
-from anofel.phase2_training.submit_update import (
+from anofel.light_client.client import LightClient
+from anofel.messages import Block, ChainAuthor, KeyAuthor, Posting, Registration, Submission, make_posting
+from anofel.network.transport import Refused
+from anofel.phase1_setup.step1b_certification import Credential
+from anofel.phase1_setup.step1b_registration import make_registration
+from anofel.phase2_training.step5_submission import (
     post_submission,
     prepare_submission,
     seal_submission,
 )
-from anofel.phase3_access.partial_decryption import post_sum_share, share_of_count, share_of_sum
+from anofel.phase3_access.step8_partial_decryption import post_sum_share, share_of_count, share_of_sum
 from anofel.primitives import (
     CertifierSecret,
     CertifierTree,
     DatasetDigest,
-    Epoch,
     MasterSecret,
     MessageSecret,
     Salt,
 )
-from anofel.roles.aggregator import Aggregator, Duty
-from anofel.roles.client import Client
-from anofel.roles.client_files import salt_of
-from anofel.roles.client_journal import Turn
-from anofel.roles.client_task import CheckedTask
+from anofel.roles.aggregator.role import Aggregator, Duty
+from anofel.roles.client.files import salt_of
+from anofel.roles.client.journal import Turn
+from anofel.roles.client.role import Client
 from anofel.roles.directory import RoleDirectory
 from anofel.roles.role import Role, Say
 from anofel.stopping import Stopped, stoppable
-from anofel.transport import Refused
 
 TRIED: Final = "tried.jsonl"
 
@@ -174,20 +172,19 @@ class CheatingClient(Client):
         )
         tree = CertifierTree()
         tree.append([certifier.public_key()])
-        content = register(
+        forged = make_registration(
             credential,
             salt=Salt.generate(),
-            message_secret=secret,
             certifiers=tree,
-            epoch=Epoch(state.genesis_hash, state.epoch),
+            genesis=state.genesis_hash,
+            epoch=state.epoch,
+            message_secret=secret,
             prover=self._keys.registration_prover(threads=1),
         )
-        under_root = replace(content, certifier_root=state.certifier_tree.root())
-        for what, forged in ((FORGED, content), (FORGED_ROOT, under_root)):
-            self.tries.post(what, self._sign_registration(forged, secret))
-
-    def _sign_registration(self, content: RegistrationContent, secret: MessageSecret) -> Posting:
-        return post_registration(content, secret, genesis=self.state.genesis_hash, epoch=self.state.epoch)
+        assert isinstance(forged.body, Registration)
+        under_root = replace(forged.body, certifier_root=state.certifier_tree.root().to_bytes())
+        self.tries.post(FORGED, forged)
+        self.tries.post(FORGED_ROOT, make_posting(under_root, forged.author, state.genesis_hash, secret.sign))
 
     def _replay(self) -> None:
         """Post somebody else's submission again: as it is, and in the next iteration under our own key."""
@@ -205,8 +202,8 @@ class CheatingClient(Client):
             again = replace(body, iteration=bundle.iterations)
             self.tries.post(REPLAYED, make_posting(again, author, self.state.genesis_hash, secret.sign))
 
-    def _make(self, turn: Turn, checked: CheckedTask, bundle: Bundle) -> str:
-        waits_for = super()._make(turn, checked, bundle)
+    def _begin_post(self, turn: Turn, bundle: Bundle) -> str:
+        waits_for = super()._begin_post(turn, bundle)
         if not self.tries.is_done(DOUBLE):
             self._spare = (turn.iteration, self._second(bundle))
         return waits_for
@@ -233,17 +230,14 @@ class CheatingClient(Client):
         """Make one more submission of this iteration, with a fresh key and a fresh proof."""
         assert bundle.current is not None
         prepared = prepare_submission(
-            self.state,
+            self.board,
             bundle,
             self.credential,
             salt=salt_of(self.directory.secrets, bundle.current.epoch),
             target=None,
-            prover=self.workshop.prover,
-            key_of=self.board.chain.verifier.shares.key_of,
+            prover=self.maker.prover,
         )
-        sealed = seal_submission(prepared, None)
-        blobs = [self.board.upload(payload) for payload in sealed.payloads]
-        return post_submission(sealed, blobs, genesis=self.state.genesis_hash)
+        return post_submission(self.board, seal_submission(prepared, None))
 
 
 class CheatingAggregator(Aggregator):
@@ -255,19 +249,14 @@ class CheatingAggregator(Aggregator):
 
     def _send_count_share(self, duty: Duty) -> None:
         if not self.tries.is_done(BAD_COUNT):
-            _, key = self._committee_key(duty)
-            share = share_of_count(self.state, duty.bundle, duty.task, key, self._share(duty))
+            share = share_of_count(self.board, duty.seat, self._share(duty))
             self._try(BAD_COUNT, replace(share, share=_spoilt(share.share)))
         super()._send_count_share(duty)
 
     def _send_sum_share(self, duty: Duty) -> None:
         if not self.tries.is_done(BAD_SUM):
-            scheme, key = self._committee_key(duty)
-            content = share_of_sum(
-                self.state, duty.bundle, duty.task, self._desk, scheme, key, self._share(duty)
-            )
-            blob = self.board.upload(_spoilt(content))
-            self._try(BAD_SUM, post_sum_share(self.state, duty.bundle, duty.task, duty.member, blob))
+            share = _spoilt(share_of_sum(self.board, duty.seat, self._share(duty)))
+            self._try(BAD_SUM, post_sum_share(self.board, duty.seat, duty.member, share))
         super()._send_sum_share(duty)
 
     def _try(self, what: str, body: Any) -> None:

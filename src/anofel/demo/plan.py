@@ -9,8 +9,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Final
 
+from anofel.disk.files import FileExists
 from anofel.errors import InvalidInput
-from anofel.files import FileExists
 from anofel.messages import Class
 
 DEFAULT_STUDIES: Final = ("support2", "nwtco")
@@ -91,7 +91,7 @@ def default_directory() -> Path:
 
 
 @dataclass(frozen=True)
-class Layout:
+class StageLayout:
     """Where everything lies. The directory itself is the board's, so ``anofel audit`` takes it as it is."""
 
     root: Path

@@ -4,19 +4,19 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, Final, Protocol
 
-from anofel.board.light_client import WaitedTooLong
 from anofel.demo.data import DemoStudy, central_quality, load_studies, write_files
 from anofel.demo.misbehave import ACCEPTED
 from anofel.demo.plan import CERTIFIERS, INTERVAL_MS, Options
 from anofel.demo.processes import Process, Processes
 from anofel.demo.stage import Stage
-from anofel.demo.watch import Watch
+from anofel.demo.watch import DemoWatch
+from anofel.disk.files import Secret, write_new_file
 from anofel.errors import AnofelError
-from anofel.files import Secret, write_new_file
-from anofel.roles.certifier import CertifierDesk
+from anofel.light_client.client import WaitedTooLong
+from anofel.roles.certifier.role import CertifierOffice
 from anofel.roles.directory import read_status
 from anofel.stopping import interruptible, pause
-from anofel.task import Task
+from anofel.tasks.task import Task
 
 TICK_SECONDS: Final = 0.25
 LOOK_SECONDS: Final = INTERVAL_MS / 1000
@@ -64,7 +64,7 @@ class Demo:
         self.tasks: dict[str, Task] = {}
         self.central: dict[str, dict[str, float]] = {}
         """By study: the quality of a model that was trained on all rows at one place."""
-        self.watch: Watch | None = None
+        self.watch: DemoWatch | None = None
         self.audit: dict[str, Any] = {}
         self.began = time.monotonic()
         self._scenes: list[Iterator[None]] = []
@@ -94,7 +94,7 @@ class Demo:
         self._screen.step("Fetching the studies")
         with interruptible():
             self.studies = load_studies(self.options, lambda text: self._screen.event(text, kind="trouble"))
-        self._screen.step("Making proof keys and the board's genesis")
+        self._screen.step("Making development proof keys (insecure) and the board's genesis")
         self.stage.make_board()
         self._screen.step("Writing tasks and dealing out the patients' rows")
         self.tasks = {study.name: write_files(study, self.options, self.layout) for study in self.studies}
@@ -105,7 +105,7 @@ class Demo:
         self._screen.step("Starting the board")
         node = self.processes.start("board", "node", "run", str(self.layout.root), "--port", "0", "--json")
         url = self._document(node, "the board to answer")["url"]
-        self.watch = Watch(self.layout, url, self.stage.genesis.hash)
+        self.watch = DemoWatch(self.layout, url, self.stage.genesis.hash)
         self.stage.make_roles(self.studies, url)
         self._screen.step("Two certifiers enrol; two committees make their keys, without a dealer")
         enrolled = [self._start(name, "certifier", "enroll", ends=True) for name in CERTIFIERS]
@@ -146,7 +146,7 @@ class Demo:
         """Let a client ask the certifier that knows it."""
         name, certifier = study.client(number), CERTIFIERS[number % len(CERTIFIERS)]
         invitation = self.layout.data / f"{name}.invitation.json"
-        made = CertifierDesk.open(self.layout.role(certifier)).invite(name, study.number)
+        made = CertifierOffice.open(self.layout.role(certifier)).invite(name, study.number)
         write_new_file(invitation, Secret(made.to_bytes() + b"\n"))
         words = ("--certifier", self._certifier_urls[certifier], "--invitation", str(invitation))
         return self._start(name, "client", "request", *words, ends=True)
@@ -320,7 +320,7 @@ class Demo:
                 self._scenes.remove(scene)
         pause(TICK_SECONDS)
 
-    def _tell(self, watch: Watch) -> None:
+    def _tell(self, watch: DemoWatch) -> None:
         """Report what is new on the board."""
         for tried in watch.tries:
             if tried.what not in self._told:
@@ -338,6 +338,6 @@ class Demo:
                 self._screen.event(words, kind="outcome")
 
     @property
-    def _watching(self) -> Watch:
+    def _watching(self) -> DemoWatch:
         assert self.watch is not None
         return self.watch

@@ -12,32 +12,32 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final
 
-from anofel.board.node.files import NodeConfig
-from anofel.board.node.init import Clock, Trust, make_node
-from anofel.certificates import Purpose, RoleKey
 from anofel.demo.data import DemoStudy, policy_text
-from anofel.demo.plan import CERTIFIERS, DELTA, INTERVAL_MS, TARGET_EPSILON, Layout, Options, size_class
-from anofel.files import write_new_file
-from anofel.keys import KeyDirectory, make_insecure_development_keys
-from anofel.keystore import KeyFile
+from anofel.demo.plan import CERTIFIERS, DELTA, INTERVAL_MS, TARGET_EPSILON, Options, StageLayout, size_class
+from anofel.disk.files import write_new_file
+from anofel.disk.keystore import KeyFile
+from anofel.ids import GenesisHash
 from anofel.messages import Genesis, Limits
-from anofel.phase1_setup.certification import Credential
-from anofel.phase1_setup.client_registration import register
+from anofel.node.files import NodeConfig
+from anofel.node.init import BoardNumbers, BoardTrust, make_node
+from anofel.phase1_setup.step1b_certification import Credential
+from anofel.phase1_setup.step1b_registration import make_registration
+from anofel.pki.certificates import Purpose, RoleKey
+from anofel.pki.testing_ca import TestAuthority
 from anofel.primitives import (
     CertifierSecret,
     CertifierTree,
     DatasetDigest,
     DatasetType,
-    Epoch,
     MasterSecret,
     MessageSecret,
     Salt,
 )
-from anofel.roles.certifier import init_certifier
-from anofel.roles.client_files import init_client
+from anofel.proofs.keys import KeyDirectory, make_insecure_development_keys
+from anofel.roles.certifier.role import init_certifier
+from anofel.roles.client.files import init_client
 from anofel.roles.directory import RoleDirectory
 from anofel.roles.role import ROLE_KEY
-from anofel.testing_ca import TestAuthority
 
 POLICY: Final = "policy.toml"
 _HOUR: Final = 3600
@@ -48,7 +48,7 @@ class Stage:
     """What the demo made, and what it still needs of it."""
 
     def __init__(self, options: Options) -> None:
-        self.options, self.layout = options, Layout(options.directory)
+        self.options, self.layout = options, StageLayout(options.directory)
         now = int(time.time())
         self._authority = TestAuthority.create(not_before=now - 2 * _HOUR)
         self._valid = (now - _HOUR, now + 90 * 24 * _HOUR)
@@ -62,7 +62,7 @@ class Stage:
         parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".anofel-demo-", dir=parent) as scratch:
             keys = make_insecure_development_keys(Path(scratch) / "keys")
-            clock = Clock(
+            clock = BoardNumbers(
                 INTERVAL_MS,
                 len(self.options.studies),
                 600,
@@ -72,7 +72,9 @@ class Stage:
             self.genesis = make_node(
                 self.layout.root,
                 name="anofel demo",
-                trust=Trust((self._authority.root,), self._issue(Purpose.STORAGE, "Storage"), insecure=True),
+                trust=BoardTrust(
+                    (self._authority.root,), self._issue(Purpose.STORAGE, "Storage"), insecure=True
+                ),
                 keys=keys,
                 clock=clock,
                 config=NodeConfig(),
@@ -139,6 +141,8 @@ class Stage:
                 "relation": "zero-out",
                 "min_clients": options.min_clients,
                 "min_anonymity_set": options.clients,
+                "max_colluders": options.max_colluders,
+                "min_bundle": len(options.studies),
                 "first_wait": int(is_late),
             },
         )
@@ -178,12 +182,13 @@ def _proof_seconds(keys: KeyDirectory) -> float:
     slowest = 0.0
     for _ in range(_PROOFS):
         began = time.monotonic()
-        register(
+        make_registration(
             credential,
             salt=Salt.generate(),
-            message_secret=MessageSecret.generate(),
             certifiers=tree,
-            epoch=Epoch(bytes(32), 0),
+            genesis=GenesisHash(bytes(32)),
+            epoch=0,
+            message_secret=MessageSecret.generate(),
             prover=prover,
         )
         slowest = max(slowest, time.monotonic() - began)

@@ -11,7 +11,7 @@ from anofel.demo.play import Demo
 from anofel.errors import InvalidInput
 from anofel.privacy.calibrate import noise_multiplier, with_noise
 from anofel.privacy.plan import Plan
-from anofel.task import Task
+from anofel.tasks.task import Task
 
 PICTURE: Final = "quality.png"
 DOCUMENT: Final = "demo.json"
@@ -119,8 +119,9 @@ def _unseen(demo: Demo) -> list[str]:
         "update for one and zeros for the others.",
         f"Any single update: {options.threshold} of {options.committee} members open a sum together, and "
         f"only one of at least {options.min_clients} updates.",
-        "Not hidden here: all roles ran on one machine without a proxy. Proof keys and certificates were "
-        "made for the demo, which the board says in its genesis.",
+        "Not hidden here: all roles ran on one machine without a proxy. Proof keys are development keys, "
+        "since a ceremony takes minutes, and certificates were made for the demo; the board says so in its "
+        "genesis.",
     ]
 
 
@@ -149,7 +150,8 @@ def _left(demo: Demo) -> list[str]:
     root = demo.layout.root
     return [
         f"anofel audit {root}",
-        f"{root / PICTURE} shows quality and ε; {root / 'logs'} what every process said.",
+        *([f"{root / PICTURE} shows quality and ε."] if (root / PICTURE).exists() else []),
+        f"{root / 'logs'} holds what every process said.",
     ]
 
 

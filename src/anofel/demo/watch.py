@@ -7,15 +7,15 @@ from the cheaters' notes (``tried.jsonl``).
 from dataclasses import dataclass, field
 from typing import Any
 
-from anofel.board.light_client import LightClient
 from anofel.board.state import Bundle, Phase, Progress
 from anofel.demo.data import DemoStudy
 from anofel.demo.misbehave import ACCEPTED, Try, read_tries
-from anofel.demo.plan import Layout
+from anofel.demo.plan import StageLayout
+from anofel.ids import GenesisHash, TaskId
+from anofel.light_client.client import LightClient
 from anofel.messages import Block, Posting, Registration, Submission
+from anofel.network.transport import Transport
 from anofel.roles.owner import read_iterations
-from anofel.task import Task
-from anofel.transport import Transport
 
 
 @dataclass
@@ -48,10 +48,10 @@ class Seen:
     """By iteration: registered clients under the root that it fixed."""
 
 
-class Watch:
+class DemoWatch:
     """A verified view of the board, kept beside what the roles report."""
 
-    def __init__(self, layout: Layout, url: str, genesis_hash: bytes) -> None:
+    def __init__(self, layout: StageLayout, url: str, genesis_hash: GenesisHash) -> None:
         self._layout = layout
         self.board = LightClient(layout.root / "view", Transport(url), genesis_hash=genesis_hash)
         self.results: dict[tuple[str, int], Result] = {}
@@ -88,7 +88,7 @@ class Watch:
         """Whether clients can post now."""
         return self.bundle is not None and self.bundle.phase is Phase.OPEN
 
-    def name_of(self, task_id: bytes) -> str:
+    def name_of(self, task_id: TaskId) -> str:
         """The name of a task on the board."""
         return self._names[task_id]
 
@@ -96,7 +96,7 @@ class Watch:
         state = self.board.state
         for task_id, task in state.tasks.items():
             if task_id not in self._names:
-                self._names[task_id] = Task.from_bytes(task.task.document).name
+                self._names[task_id] = task.facts.name
         self._count(block)
         bundle = self.bundle
         if bundle is None or bundle.current is None:

@@ -1,4 +1,4 @@
-"""Make what a task asks for: its trainer and its update rule. Trainers are made here and nowhere else.
+"""Make the trainer that a task asks for. Trainers are made here and nowhere else.
 
 Rules for a trainer of one's own, in the same words in ``docs/networks.md``:
 
@@ -15,16 +15,15 @@ Security: a trainer of one's own is code that runs with the rights of the one wh
 import math
 from collections.abc import Callable
 
-from anofel.entry_points import load_function
 from anofel.errors import InvalidInput
 from anofel.learning.dense import DenseNetwork
 from anofel.learning.federated import FedAvg, FedSGD
-from anofel.learning.integer_model import IntegerMean
 from anofel.learning.own_trainer import OwnTrainer, blaming
-from anofel.learning.parameters import Layout
 from anofel.learning.trainer import Trainer
-from anofel.network_sizes import NETWORKS
-from anofel.task import DENSE, Task
+from anofel.models.parameters import Layout
+from anofel.tasks.entry_points import load_function
+from anofel.tasks.network_sizes import NETWORKS
+from anofel.tasks.task import DENSE, Task
 
 
 class TrainerRefused(InvalidInput):
@@ -108,11 +107,3 @@ def import_trainer(own: str) -> Callable[[Task], object]:
     except InvalidInput as error:
         raise TrainerRefused(str(error)) from error
     return made
-
-
-def rule_of(task: Task) -> IntegerMean:
-    """Make the update rule of a task; refuses the kind ``owner``, whose owner makes each model."""
-    rule = task.rule
-    if rule.kind != "integer-mean":
-        raise InvalidInput("The task's owner makes each model by a rule of its own.")
-    return IntegerMean(lr_num=rule.lr_num, lr_den=rule.lr_den, momentum=rule.momentum, schedule=rule.schedule)

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import numpy as np
 
-from anofel.files import Secret, write_new_directory
+from anofel.disk.files import Secret, write_new_directory
 from anofel.learning.splits import split_rows
 from anofel.studies.load import FileRows, chosen_rows, file_of
-from anofel.task import Task
+from anofel.tasks.task import Task
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anofel.errors import InvalidInput
-from anofel.learning.parameters import Parameters
+from anofel.models.parameters import Parameters
 
 Matrix = NDArray[np.float64]
 Labels = NDArray[np.integer[Any]]
@@ -60,7 +60,8 @@ class DenseNetwork:
         activations = [inputs]
         for layer in range(self.layers):
             weight, bias = parameters[f"layer{layer}.weight"], parameters[f"layer{layer}.bias"]
-            output = activations[-1] @ weight.T + bias
+            with _overflow_shows():
+                output = activations[-1] @ weight.T + bias
             activations.append(np.tanh(output) if layer < self.layers - 1 else output)
         return activations
 
@@ -103,7 +104,8 @@ class DenseNetwork:
         for layer in reversed(range(self.layers)):
             pairs.append((activations[layer], delta))
             if layer:
-                delta = (delta @ parameters[f"layer{layer}.weight"]) * (1 - activations[layer] ** 2)
+                with _overflow_shows():
+                    delta = (delta @ parameters[f"layer{layer}.weight"]) * (1 - activations[layer] ** 2)
         return pairs[::-1]
 
     def gradient(self, parameters: Parameters, inputs: Matrix, labels: Labels) -> dict[str, Matrix]:
@@ -115,21 +117,43 @@ class DenseNetwork:
     def clipped_gradient_sum(
         self, parameters: Parameters, inputs: Matrix, labels: Labels, clipping_norm: float
     ) -> dict[str, Matrix]:
-        """Sum of the per-example gradients, each scaled down to norm `clipping_norm` at most."""
+        """Sum of the per-example gradients, each scaled down to norm `clipping_norm` at most.
+
+        An example whose gradient is not finite adds nothing, and changes nothing of what the others add.
+        """
         pairs = self._backward(parameters, inputs, labels)
         squared = np.zeros(len(labels))
-        for activation, delta in pairs:
-            # |delta ⊗ activation|² + |delta|² for weight and bias of the layer.
-            squared += (delta**2).sum(axis=1) * ((activation**2).sum(axis=1) + 1)
+        with _overflow_shows():
+            for activation, delta in pairs:
+                # |delta ⊗ activation|² + |delta|² for weight and bias of the layer.
+                squared += (delta**2).sum(axis=1) * ((activation**2).sum(axis=1) + 1)
+        finite = np.isfinite(squared)
+        if not finite.all():
+            kept = [
+                (_rows_where(finite, activation), _rows_where(finite, delta)) for activation, delta in pairs
+            ]
+            pairs, squared = kept, np.where(finite, squared, 0.0)
         norms = np.sqrt(squared)
         return _weighted(pairs, np.minimum(1, clipping_norm / np.maximum(norms, np.finfo(float).tiny)))
+
+
+def _overflow_shows() -> np.errstate:
+    """What overflows becomes an infinity or no number at all, which is looked for; no word is said."""
+    return np.errstate(over="ignore", invalid="ignore")
+
+
+def _rows_where(kept: NDArray[np.bool_], matrix: Matrix) -> Matrix:
+    """Put zeros into the other rows; a factor of zero would leave what is not a number."""
+    rows: Matrix = np.where(kept[:, None], matrix, 0.0)
+    return rows
 
 
 def _weighted(pairs: list[tuple[Matrix, Matrix]], weights: Matrix) -> dict[str, Matrix]:
     gradient = {}
     for layer, (activation, delta) in enumerate(pairs):
         weighted = delta * weights[:, None]
-        gradient[f"layer{layer}.weight"] = weighted.T @ activation
+        with _overflow_shows():
+            gradient[f"layer{layer}.weight"] = weighted.T @ activation
         gradient[f"layer{layer}.bias"] = weighted.sum(axis=0)
     return gradient
 
@@ -139,6 +163,7 @@ def _sigmoid(logits: Matrix) -> Matrix:
 
 
 def _softmax(logits: Matrix) -> Matrix:
-    powers: Matrix = np.exp(logits - logits.max(axis=1, keepdims=True))
+    with _overflow_shows():
+        powers: Matrix = np.exp(logits - logits.max(axis=1, keepdims=True))
     powers /= powers.sum(axis=1, keepdims=True)
     return powers

@@ -6,11 +6,11 @@ import numpy as np
 
 from anofel.errors import InvalidInput
 from anofel.learning.build import trainer_of
-from anofel.learning.integer_model import IntegerModel
 from anofel.learning.metrics import accuracy, auc
 from anofel.learning.trainer import Predictor, Trainer
+from anofel.models.integer_model import IntegerModel
 from anofel.studies.dataset import Dataset
-from anofel.task import Task
+from anofel.tasks.task import Task
 
 Measure = Callable[[IntegerModel], dict[str, float]]
 """Gives the quality of a model by the names of the measures."""

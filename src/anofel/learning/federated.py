@@ -7,9 +7,9 @@ from numpy.typing import NDArray
 
 from anofel.errors import InvalidInput
 from anofel.learning.dense import DenseNetwork
-from anofel.learning.parameters import Parameters
 from anofel.learning.sampling import require_rows, sample_records
 from anofel.learning.trainer import LocalUpdate
+from anofel.models.parameters import Parameters
 from anofel.studies.dataset import Dataset
 
 
@@ -80,6 +80,8 @@ class FedAvg:
             for start in range(0, len(order), self.batch_size):
                 batch = order[start : start + self.batch_size]
                 gradient = self.network.gradient(local, inputs[batch], labels[batch])
-                for name, array in gradient.items():
-                    local[name] -= self.learning_rate * array
-        return LocalUpdate({name: local[name] - parameters[name] for name in local}, len(dataset))
+                with np.errstate(over="ignore", invalid="ignore"):  # shows in the update, which is refused
+                    for name, array in gradient.items():
+                        local[name] -= self.learning_rate * array
+        with np.errstate(over="ignore", invalid="ignore"):
+            return LocalUpdate({name: local[name] - parameters[name] for name in local}, len(dataset))

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anofel.errors import InvalidInput
-from anofel.task import MetricsSpec
+from anofel.tasks.task import MetricsSpec
 
 
 def auc(scores: NDArray[np.float64], labels: NDArray[np.integer[Any]]) -> float:
@@ -29,11 +29,16 @@ def accuracy(probabilities: NDArray[np.float64], labels: NDArray[np.integer[Any]
 def record_metrics(
     probabilities: NDArray[np.float64], labels: NDArray[np.integer[Any]], spec: MetricsSpec
 ) -> NDArray[np.float64]:
-    """Measure every record for the metric slots: one column per name, each value within 0 … 1."""
+    """Measure every record for the metric slots: one column per name, each value within 0 … 1.
+
+    A record whose probabilities are not numbers gets zeros.
+    """
     bound = float(spec.loss_bound)
+    finite: NDArray[np.bool_] = np.all(np.isfinite(probabilities), axis=1)
+    probabilities = np.where(finite[:, None], probabilities, 1.0)
     chosen = probabilities[np.arange(len(labels)), labels]
     found = {
         "accuracy": (probabilities.argmax(axis=1) == labels).astype(np.float64),
         "loss": np.minimum(-np.log(np.maximum(chosen, np.finfo(float).tiny)), bound) / bound,
     }
-    return np.column_stack([found[name] for name in spec.names])
+    return np.column_stack([found[name] * finite for name in spec.names])

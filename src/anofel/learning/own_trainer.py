@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from anofel.entry_points import fault
 from anofel.errors import AnofelError
-from anofel.learning.parameters import Layout, Parameters
 from anofel.learning.trainer import LocalUpdate, Predictor, RecordTrainer, Trainer
+from anofel.models.parameters import Layout, Parameters
 from anofel.studies.dataset import Dataset
+from anofel.tasks.entry_points import fault
 
 
 class TrainerFailed(AnofelError):

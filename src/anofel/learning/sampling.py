@@ -15,6 +15,16 @@ def require_rows(dataset: Dataset) -> None:
         raise InvalidInput("There is nothing to train on: the dataset has no rows.")
 
 
+def at_most(dataset: Dataset, count: int) -> Dataset:
+    """Draw so many records without replacement, or take all if there are not more.
+
+    Security: which ones is secret, as for ``sample_records``.
+    """
+    if len(dataset) <= count:
+        return dataset
+    return dataset.take(np.array(sorted(secrets.SystemRandom().sample(range(len(dataset)), count))))
+
+
 def sample_records(dataset: Dataset, rate: float) -> Dataset:
     """Choose each record independently with probability at most `rate` (to 2^-64).
 

@@ -14,7 +14,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from anofel.learning.parameters import Parameters
+from anofel.models.parameters import Parameters
 from anofel.studies.dataset import Dataset
 
 

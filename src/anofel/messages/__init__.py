@@ -10,9 +10,9 @@ share their name with a value of ``anofel.primitives``; write ``messages.Certifi
 from anofel.messages.aggregation import Aggregate, CountShare, Exclusion, SumShare
 from anofel.messages.blobs import Blob, Receipt, receipt_bytes
 from anofel.messages.blocks import Block, Header, Vote
-from anofel.messages.certifiers import CertifierKey, RevokeCertifier
-from anofel.messages.clients import Contribution, Registration, Submission
-from anofel.messages.committees import CommitteeKey, DkgRound, Handover, Run
+from anofel.messages.certifiers import CertifierKeyOffer, RevokeCertifier
+from anofel.messages.clients import Registration, Submission, SubmittedPart
+from anofel.messages.committees import CommitteeKeyVote, DkgRound, HandoverTerms, Run
 from anofel.messages.genesis import Class, Genesis, Limits, Validator
 from anofel.messages.postings import (
     Author,
@@ -22,7 +22,7 @@ from anofel.messages.postings import (
     Posting,
     make_posting,
 )
-from anofel.messages.tasks import EndIteration, EndTask, Model, PrivacyLedger, Rule, Task
+from anofel.messages.tasks import EndIteration, EndTask, Model, PrivacyLedger, TaskAnnouncement
 from anofel.messages.view import View
 
 __all__ = [
@@ -31,18 +31,17 @@ __all__ = [
     "Blob",
     "Block",
     "Body",
-    "CertifierKey",
+    "CertifierKeyOffer",
     "ChainAuthor",
     "Class",
-    "CommitteeKey",
-    "Contribution",
+    "CommitteeKeyVote",
     "CountShare",
     "DkgRound",
     "EndIteration",
     "EndTask",
     "Exclusion",
     "Genesis",
-    "Handover",
+    "HandoverTerms",
     "Header",
     "KeyAuthor",
     "Limits",
@@ -52,11 +51,11 @@ __all__ = [
     "Receipt",
     "Registration",
     "RevokeCertifier",
-    "Rule",
     "Run",
     "Submission",
+    "SubmittedPart",
     "SumShare",
-    "Task",
+    "TaskAnnouncement",
     "Validator",
     "View",
     "Vote",

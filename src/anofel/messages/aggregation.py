@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from anofel.ids import TaskId
 from anofel.messages.blobs import Blob
 from anofel.messages.view import View
 
@@ -18,7 +19,7 @@ class Exclusion(View):
 class Aggregate(View):
     """A member says which submissions it added and what the encrypted sum is (steps 6 and 7)."""
 
-    task: bytes
+    task: TaskId
     iteration: int
     member: int
     close_hash: bytes
@@ -32,7 +33,7 @@ class Aggregate(View):
 class CountShare(View):
     """A member's share of the count (step 8)."""
 
-    task: bytes
+    task: TaskId
     iteration: int
     member: int
     agreed: bytes
@@ -43,7 +44,7 @@ class CountShare(View):
 class SumShare(View):
     """A member's share of the sum (step 8)."""
 
-    task: bytes
+    task: TaskId
     iteration: int
     member: int
     agreed: bytes

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from anofel.errors import InvalidInput
+from anofel.ids import BlobHash, GenesisHash
 from anofel.messages.signing import digest, on_board
 from anofel.messages.view import View
 
@@ -22,12 +23,12 @@ class Receipt(View):
 class Blob(View):
     """A payload by hash and exact length, and who keeps it."""
 
-    sha256: bytes
+    sha256: BlobHash
     length: int
     receipts: tuple[Receipt, ...]
 
 
-def receipt_bytes(genesis: bytes, sha256: bytes, length: int, expires: int) -> bytes:
+def receipt_bytes(genesis: GenesisHash, sha256: BlobHash, length: int, expires: int) -> bytes:
     """What a storage holder signs when it gives a receipt."""
     numbers = _u64("length", length) + _u64("expiry", expires)
     return on_board(b"anofel/1/receipt", genesis, digest("the hash of the blob", sha256), numbers)

@@ -3,6 +3,7 @@
 import hashlib
 from dataclasses import dataclass
 
+from anofel.ids import GenesisHash
 from anofel.messages.signing import on_board
 from anofel.messages.view import View
 
@@ -24,11 +25,11 @@ class Header(View):
     epoch: int
     rules: int
 
-    def hash(self, genesis: bytes) -> bytes:
+    def hash(self, genesis: GenesisHash) -> bytes:
         """The name of this block on a board."""
         return hashlib.sha256(on_board(b"anofel/1/header", genesis, self.to_bytes())).digest()
 
-    def vote_bytes(self, genesis: bytes) -> bytes:
+    def vote_bytes(self, genesis: GenesisHash) -> bytes:
         """What a validator signs when it votes for this block."""
         return on_board(b"anofel/1/vote", genesis, self.hash(genesis))
 

@@ -6,7 +6,7 @@ from anofel.messages.view import View
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CertifierKey(View):
+class CertifierKeyOffer(View):
     """A certifier offers its signing key and shows that it knows the secret."""
 
     key: bytes

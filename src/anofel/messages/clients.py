@@ -19,7 +19,7 @@ class Registration(View):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Contribution(View):
+class SubmittedPart(View):
     """What a client sends to one committee of its bundle."""
 
     envelope: bytes
@@ -37,4 +37,4 @@ class Submission(View):
     type_commitment: bytes
     proof: bytes
     ballot: bytes
-    contributions: tuple[Contribution, ...]
+    contributions: tuple[SubmittedPart, ...]

@@ -3,16 +3,17 @@
 import hashlib
 from dataclasses import dataclass
 
+from anofel.ids import GenesisHash, KeyId, RunId, SharesId, Subject
 from anofel.messages.blobs import Blob
 from anofel.messages.signing import on_board
 from anofel.messages.view import View
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Handover(View):
+class HandoverTerms(View):
     """A change of members under the same key."""
 
-    key_id: bytes
+    key_id: KeyId
     dealers: tuple[int, ...]
     """The members of the old committee who deal."""
 
@@ -24,19 +25,19 @@ class Run(View):
     nonce: bytes
     scheme: int
     threshold: int
-    members: tuple[bytes, ...]
-    handover: Handover | None
+    members: tuple[Subject, ...]
+    handover: HandoverTerms | None
 
-    def run_id(self, genesis: bytes) -> bytes:
+    def run_id(self, genesis: GenesisHash) -> RunId:
         """The name of this run on a board."""
-        return hashlib.sha256(on_board(b"anofel/1/run", genesis, self.to_bytes())).digest()
+        return RunId(hashlib.sha256(on_board(b"anofel/1/run", genesis, self.to_bytes())).digest())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DkgRound(View):
     """One message of a run."""
 
-    run_id: bytes
+    run_id: RunId
     round: int
     sender: int
     run: Run | None
@@ -45,12 +46,12 @@ class DkgRound(View):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CommitteeKey(View):
+class CommitteeKeyVote(View):
     """A member says which key a run made."""
 
-    run_id: bytes
+    run_id: RunId
     member: int
-    key_id: bytes
-    shares_id: bytes
+    key_id: KeyId
+    shares_id: SharesId
     transcript: bytes
     key: Blob

@@ -1,9 +1,10 @@
 """What a board starts from (step 0)."""
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import lru_cache
 
+from anofel.ids import GenesisHash
 from anofel.messages.view import View
 
 
@@ -54,8 +55,13 @@ class Genesis(View):
     rules: int
     interval_ms: int
     roots: tuple[bytes, ...]
+    ownership_key: bytes
     registration_key: bytes
     submission_key: bytes
+    ownership_proving_key: bytes
+    registration_proving_key: bytes
+    submission_proving_key: bytes
+    transcript: bytes
     validators: tuple[Validator, ...]
     holders: tuple[tuple[bytes, ...], ...]
     quorum: int
@@ -66,12 +72,18 @@ class Genesis(View):
     insecure: str
 
     @property
-    def hash(self) -> bytes:
+    def key_pins(self) -> dict[str, bytes]:
+        """The ids of the proof keys, by the names of their fields."""
+        names = (field.name for field in fields(self) if field.name.endswith("_key"))
+        return {name: getattr(self, name) for name in names}
+
+    @property
+    def hash(self) -> GenesisHash:
         """The board's name."""
         return _hash_of(self)
 
 
 @lru_cache(maxsize=4)
-def _hash_of(genesis: Genesis) -> bytes:
+def _hash_of(genesis: Genesis) -> GenesisHash:
     """Every block needs it several times."""
-    return hashlib.sha256(b"anofel/1/genesis" + genesis.to_bytes()).digest()
+    return GenesisHash(hashlib.sha256(b"anofel/1/genesis" + genesis.to_bytes()).digest())

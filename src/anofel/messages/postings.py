@@ -7,20 +7,21 @@ from typing import Self, get_args
 
 from anofel._core import messages as core
 from anofel.errors import InvalidInput, MalformedMessage
+from anofel.ids import GenesisHash, PostingId
 from anofel.messages.aggregation import Aggregate, CountShare, SumShare
-from anofel.messages.certifiers import CertifierKey, RevokeCertifier
+from anofel.messages.certifiers import CertifierKeyOffer, RevokeCertifier
 from anofel.messages.clients import Registration, Submission
-from anofel.messages.committees import CommitteeKey, DkgRound
+from anofel.messages.committees import CommitteeKeyVote, DkgRound
 from anofel.messages.signing import on_board
-from anofel.messages.tasks import EndIteration, EndTask, Model, PrivacyLedger, Task
+from anofel.messages.tasks import EndIteration, EndTask, Model, PrivacyLedger, TaskAnnouncement
 
 Body = (
-    CertifierKey
+    CertifierKeyOffer
     | RevokeCertifier
     | Registration
     | DkgRound
-    | CommitteeKey
-    | Task
+    | CommitteeKeyVote
+    | TaskAnnouncement
     | Model
     | Submission
     | Aggregate
@@ -65,7 +66,7 @@ class Posting:
     signature: bytes
     data: bytes = field(repr=False)
     """The exact bytes of the whole posting."""
-    id: bytes = field(init=False, repr=False, compare=False)
+    id: PostingId = field(init=False, repr=False, compare=False)
     """The posting's name, for inclusion and caches."""
 
     def __post_init__(self) -> None:
@@ -88,17 +89,17 @@ class Posting:
         """All bytes before the signature."""
         return self.data[:-_SIGNATURE_BYTES]
 
-    def signed_bytes(self, genesis: bytes) -> bytes:
+    def signed_bytes(self, genesis: GenesisHash) -> bytes:
         """What the author signs, for one board."""
         return _signed_bytes(genesis, self.content)
 
 
-def posting_id(data: bytes) -> bytes:
+def posting_id(data: bytes) -> PostingId:
     """The name of a posting, from its bytes."""
-    return hashlib.sha256(b"anofel/1/posting-id" + data).digest()
+    return PostingId(hashlib.sha256(b"anofel/1/posting-id" + data).digest())
 
 
-def make_posting(body: Body, author: Author, genesis: bytes, sign: Callable[[bytes], bytes]) -> Posting:
+def make_posting(body: Body, author: Author, genesis: GenesisHash, sign: Callable[[bytes], bytes]) -> Posting:
     """Encode a body, have it signed for one board, and put the parts together.
 
     Raises ``MalformedMessage`` if the body or the author does not fit its layout.
@@ -116,5 +117,5 @@ def make_posting(body: Body, author: Author, genesis: bytes, sign: Callable[[byt
     return Posting.from_bytes(content + signature)
 
 
-def _signed_bytes(genesis: bytes, content: bytes) -> bytes:
+def _signed_bytes(genesis: GenesisHash, content: bytes) -> bytes:
     return on_board(b"anofel/1/posting", genesis, content)

@@ -1,9 +1,10 @@
 """What is hashed and signed begins with what it is for and with the board it is for."""
 
 from anofel.errors import InvalidInput
+from anofel.ids import GenesisHash
 
 
-def on_board(prefix: bytes, genesis: bytes, *parts: bytes) -> bytes:
+def on_board(prefix: bytes, genesis: GenesisHash, *parts: bytes) -> bytes:
     """The prefix, the genesis hash and the parts, one after the other.
 
     Of several parts all but the last have a fixed length, so no two inputs give the same bytes.

@@ -3,50 +3,32 @@
 import hashlib
 from dataclasses import dataclass
 
+from anofel.ids import GenesisHash, KeyId, Subject, TaskId
 from anofel.messages.blobs import Blob
 from anofel.messages.signing import digest, on_board
 from anofel.messages.view import View
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rule(View):
-    """How a sum becomes the next model."""
-
-    kind: int
-    """0 is ``integer-mean``, 1 means that the owner decides."""
-    lr_num: int
-    lr_den: int
-    momentum: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Task(View):
-    """An owner announces a task."""
+class TaskAnnouncement(View):
+    """An owner announces a task: its document, and what cannot be derived from it."""
 
     document: bytes
-    key_id: bytes
-    length: int
-    bound: int
-    max_posts: int
-    min_clients: int
-    max_colluders: int
-    max_releases: int
-    types: tuple[int, ...] | None
-    """The dataset types that count; None means all."""
-    rule: Rule
+    """The task file in its canonical encoding; every number of the task follows from it."""
+    key_id: KeyId
     early_end: bool
 
-    def task_id(self, genesis: bytes, owner: bytes) -> bytes:
+    def task_id(self, genesis: GenesisHash, owner: Subject) -> TaskId:
         """The name of the task on a board: a hash over its owner and everything it announces."""
         announced = on_board(b"anofel/1/task", genesis, digest("the owner", owner), self.to_bytes())
-        return hashlib.sha256(announced).digest()
+        return TaskId(hashlib.sha256(announced).digest())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Model(View):
     """The model that opens an iteration."""
 
-    task: bytes
+    task: TaskId
     iteration: int
     model: Blob
 
@@ -55,7 +37,7 @@ class Model(View):
 class EndIteration(View):
     """An owner ends an iteration early."""
 
-    task: bytes
+    task: TaskId
     iteration: int
 
 
@@ -63,14 +45,14 @@ class EndIteration(View):
 class EndTask(View):
     """An owner ends its task."""
 
-    task: bytes
+    task: TaskId
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrivacyLedger(View):
     """How much privacy a task has spent, in millionths of ε, for both relations."""
 
-    task: bytes
+    task: TaskId
     releases: int
     zero_out: int
     replace: int

@@ -4,7 +4,7 @@
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -17,6 +17,10 @@ MICRO = 1_000_000
 """ε travels on the board in integer micro-units."""
 
 AUDIT_TOLERANCE = Fraction(1, 100)
+
+_MAX_STEPS = 64
+_MAX_EXPONENT = 700.0
+_CLOSE = 1e-12
 
 _ORDERS = (*range(2, 65), *range(68, 257, 4), *range(272, 1025, 16), *range(1152, 4097, 128), 8192, 16384)
 
@@ -81,16 +85,40 @@ def _rdp_epsilon(releases: Composition, delta: float) -> float:
         orders = sorted(order for order in set.intersection(*given) if order == int(order) and order >= 2)
         if not orders:
             raise InvalidInput("The mechanisms have no common integer Rényi order, so ε cannot be computed.")
-    skellam = [(event, count) for event, count in releases if isinstance(event, SkellamEvent)]
-    delta -= math.fsum(count * event.delta_slack for event, count in skellam)
-    if delta <= 0:
-        raise InvalidInput("δ is smaller than the error of the noise sampler; use the discrete Gaussian.")
     total = [0.0] * len(orders)
     for event, count in releases:
         for index, value in enumerate(_rdp_curve(event, orders)):
             total[index] += count * value
-    result, _ = rdp.compute_epsilon(orders, total, delta)
-    return max(0.0, float(result)) + math.fsum(count * event.epsilon_slack for event, count in skellam)
+    skellam = [(event, count) for event, count in releases if isinstance(event, SkellamEvent)]
+    return _with_sampler_error(
+        lambda exact: max(0.0, float(rdp.compute_epsilon(orders, total, exact)[0])),
+        delta,
+        math.fsum(count * event.relative_error for event, count in skellam),
+        math.fsum(count * event.absolute_error for event, count in skellam),
+    )
+
+
+def _with_sampler_error(
+    exact_epsilon: Callable[[float], float], delta: float, relative: float, absolute: float
+) -> float:
+    """Give ε for noise whose sampler is not exact.
+
+    The drawn P̃ and the exact P bound each other: P̃ ≤ e^r·P + η and P ≤ e^r·P̃ + η. So (ε, δ) of the exact
+    noise gives P̃ ≤ e^(ε+2r)·P̃′ + e^r·δ + η·(1 + e^(ε+r)). The last term needs the ε that is sought: the
+    smallest one that allows for itself is approached from below.
+    """
+    if not relative and not absolute:
+        return exact_epsilon(delta)
+    found = 0.0
+    for _ in range(_MAX_STEPS):
+        left = math.exp(-relative) * (delta - absolute * (1 + math.exp(min(found + relative, _MAX_EXPONENT))))
+        if left <= 0:
+            break
+        following = exact_epsilon(left)
+        if following <= found * (1 + _CLOSE):
+            return max(found, following) + 2 * relative
+        found = following * (1 + _CLOSE)
+    raise InvalidInput("δ is smaller than the error of the noise sampler; use the discrete Gaussian.")
 
 
 def _rdp_curve(event: Event, orders: list[Any]) -> list[float]:

@@ -15,13 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anofel.errors import InvalidInput
-from anofel.learning.build import rule_of, trainer_of
+from anofel.learning.build import trainer_of
+from anofel.models.rules import rule_of
 from anofel.privacy.bounds import advantage_bound
 from anofel.privacy.plan import Plan
 from anofel.privacy.protect import encode, train_unit
 from anofel.studies.dataset import Dataset
-from anofel.task import Task
+from anofel.tasks.task import Task
 
+_RECORDS = 200
+"""How many records the adversary looks through for the one that shows most."""
 CONFIDENCE_ERROR = 1e-6
 """The measured advantage is within its margin with probability at least 1 − 1e-6."""
 
@@ -66,8 +69,12 @@ def run_attack(
 ) -> AttackResult:
     """Play the game `trials` times for each of the two datasets, with and without noise."""
     plan = Plan.of(task)
-    if plan.spec.unit != "client":
-        raise InvalidInput("The attack plays the game of whole datasets; the task's unit must be 'client'.")
+    if plan.spec.unit == "paper":
+        raise InvalidInput("The unit 'paper' proves no bound, so there is nothing to hold an attack against.")
+    if plan.spec.sampling_rate != 1:
+        raise InvalidInput("The attack plays with all records of a client; the task samples them.")
+    if plan.spec.unit == "record":
+        target = _loudest_record(task, plan, target)
     if trials < 100:
         raise InvalidInput("The attack needs at least 100 trials.")
     rounds = plan.spec.max_releases if iterations is None else iterations
@@ -86,6 +93,19 @@ def run_attack(
         margin=2 * math.sqrt(math.log(4 / CONFIDENCE_ERROR) / (2 * trials)),
         gamma=advantage_bound(epsilon, float(plan.spec.delta)),
     )
+
+
+def _loudest_record(task: Task, plan: Plan, target: Dataset) -> Dataset:
+    """Choose the record that moves the first model most; the adversary knows all others, so they cancel."""
+    trainer, rule = trainer_of(task), rule_of(task)
+    parameters = rule.initial(trainer.initial(), task.model.scale_bits).parameters()
+    records = [target.take(np.array([index])) for index in range(min(len(target), _RECORDS))]
+
+    def norm(record: Dataset) -> float:
+        update = train_unit(trainer, parameters, record, plan).update
+        return math.sqrt(sum(float((array**2).sum()) for array in update.values()))
+
+    return max(records, key=norm)
 
 
 def _contributions(

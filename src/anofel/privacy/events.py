@@ -50,13 +50,13 @@ class SkellamEvent:
     variance: float
     l2: float
     l1: float
-    epsilon_slack: float = 0.0
-    """What the sampler's relative error adds to ε."""
-    delta_slack: float = 0.0
-    """What its absolute error adds to δ."""
+    relative_error: float = 0.0
+    """r: all draws together have at most e^r times the probability that they should have, plus η."""
+    absolute_error: float = 0.0
+    """η: the part of their probability that no factor bounds."""
 
     def __post_init__(self) -> None:
-        if not (self.epsilon_slack >= 0 and self.delta_slack >= 0) or not (
+        if not (self.relative_error >= 0 and self.absolute_error >= 0) or not (
             0 < self.variance < math.inf and 0 < self.l2 < math.inf and 0 < self.l1 < math.inf
         ):
             raise InvalidInput("A Skellam release needs a positive variance and sensitivity.")

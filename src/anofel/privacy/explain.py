@@ -6,6 +6,7 @@ from typing import Any
 
 from anofel.errors import InvalidInput
 from anofel.privacy.accounting import micro_epsilon
+from anofel.privacy.announced import TAIL
 from anofel.privacy.bounds import (
     advantage_bound,
     error_bound,
@@ -15,13 +16,17 @@ from anofel.privacy.bounds import (
 )
 from anofel.privacy.calibrate import noise_multiplier, releases_within
 from anofel.privacy.events import GaussianEvent
-from anofel.privacy.plan import TAIL, Plan
-from anofel.task import RELATIONS, Task
+from anofel.privacy.plan import Plan
+from anofel.privacy.verdict import verdict
+from anofel.tasks.task import RELATIONS, Task
 
 ERROR_FAILURE = 0.05
 """α holds for the whole run with probability 95 %."""
 
 UNPROVEN = "unproven"
+
+PROVEN_SLACK = 2.85
+"""What may pass a contribution proof, in norms that an honest client may have (2^128 attempts)."""
 
 
 def explain(task: Task, target_epsilon: float | None = None) -> dict[str, Any]:
@@ -46,10 +51,13 @@ def explain(task: Task, target_epsilon: float | None = None) -> dict[str, Any]:
         "slots": _slots(plan),
         "alpha": _alpha(task, plan),
         "counts": _counts(plan),
+        "liars": _liars(plan),
     }
     if plan.spec.unit == "paper":
-        return report | {"paper": _paper(plan)}
+        report |= {"paper": _paper(plan)}
+        return report | {"verdict": verdict(report)}
     report |= {"epsilon": _epsilon(plan), "gamma": _gamma(plan)}
+    report["verdict"] = verdict(report)
     if target_epsilon is not None:
         report["to_reach"] = to_reach(plan, target_epsilon)
     return report
@@ -67,11 +75,6 @@ def _epsilon(plan: Plan) -> dict[str, Any]:
             "sensitivity": plan.sensitivity(relation).l2,
         }
     return result
-
-
-def micro_schedule(plan: Plan, relation: str) -> list[int]:
-    """ε after 1, 2, … max_releases releases in integer micro-units: the entries for the board."""
-    return [micro_epsilon(plan.epsilon(count, relation)) for count in range(1, plan.spec.max_releases + 1)]
 
 
 def _noise(plan: Plan) -> dict[str, Any]:
@@ -119,6 +122,23 @@ def _slots(plan: Plan) -> dict[str, Any]:
         "bound": plan.sum_bound,
         "posts": plan.spec.max_posts,
         "overflow_probability": min(1.0, 2 * sums * math.exp(-(TAIL**2) / 2)),
+    }
+
+
+def _liars(plan: Plan) -> dict[str, Any] | None:
+    """Say what lying clients can do to the mean where contributions are proven; None where they are not."""
+    if not plan.proven:
+        return None
+    spec, norm = plan.spec, plan.norm_bound / plan.scale
+    honest = math.sqrt(plan.norm_squared) / plan.scale if spec.unit != "record" else _signal(plan)
+    one = PROVEN_SLACK * norm / spec.expected_clients
+    return {
+        "norm_bound": norm,
+        "of_it_for_noise": norm - honest,
+        "slack": PROVEN_SLACK,
+        "one": one,
+        "max_colluders": max(1, spec.max_colluders) * one,
+        "honest_client": honest / spec.expected_clients,
     }
 
 
@@ -207,7 +227,7 @@ def to_reach(plan: Plan, target_epsilon: float) -> dict[str, Any]:
         "target_epsilon": target_epsilon,
         "relation": relation,
         "noise_multiplier": str(multiplier),
-        "or_releases": releases_within(plan, target_epsilon, relation),
+        "or_releases": releases_within(plan, target_epsilon, relation) or None,
         "clients_for_the_same_noise_in_the_mean": math.ceil(plan.spec.expected_clients * max(1.0, factor)),
     }
 

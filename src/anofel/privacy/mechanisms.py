@@ -75,8 +75,8 @@ class Skellam:
             variance=release.variance,
             l2=release.sensitivity.l2,
             l1=release.sensitivity.l1,
-            epsilon_slack=2 * release.draws * self._RELATIVE_ERROR,
-            delta_slack=2 * release.draws * self._ABSOLUTE_ERROR,
+            relative_error=release.draws * self._RELATIVE_ERROR,
+            absolute_error=release.draws * self._ABSOLUTE_ERROR,
         )
 
 
@@ -98,6 +98,11 @@ def register(mechanism: Mechanism) -> None:
     if mechanism.name in _REGISTERED:
         raise InvalidInput(f"There is already a mechanism called '{mechanism.name}'.")
     _REGISTERED[mechanism.name] = mechanism
+
+
+def is_known(name: str) -> bool:
+    """Whether a mechanism of this name is known here."""
+    return name in _REGISTERED
 
 
 def mechanism_named(name: str) -> Mechanism:

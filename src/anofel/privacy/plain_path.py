@@ -8,13 +8,14 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from anofel.errors import InvalidInput
-from anofel.learning.build import rule_of, trainer_of
-from anofel.learning.integer_model import IntegerModel
+from anofel.learning.build import trainer_of
 from anofel.learning.trainer import Trainer
+from anofel.models.integer_model import IntegerModel
+from anofel.models.rules import rule_of
 from anofel.privacy.plan import Plan
 from anofel.privacy.protect import Integers, encode, protect, train_unit
 from anofel.studies.dataset import Dataset
-from anofel.task import Task
+from anofel.tasks.task import Task
 
 
 def iterate(

@@ -11,15 +11,11 @@ import numpy as np
 
 from anofel.errors import InvalidInput
 from anofel.privacy.accounting import epsilon
+from anofel.privacy.announced import TAIL, check_noise, norm_bound, value_bound
 from anofel.privacy.clipping import rounded_norm_squared
 from anofel.privacy.events import Event, Release, Sensitivity
-from anofel.privacy.mechanisms import MIN_LOCAL_SIGMA, Mechanism, mechanism_named
-from anofel.task import RELATIONS, MetricsSpec, PrivacySpec, Task
-
-TAIL = 10
-"""Slots leave room for ten standard deviations of noise: 2·exp(−50) < 1e-21 per coordinate and sum."""
-
-_MAX_NORM_BITS = 62
+from anofel.privacy.mechanisms import Mechanism, mechanism_named
+from anofel.tasks.task import RELATIONS, MetricsSpec, PrivacySpec, Task
 
 
 @dataclass(frozen=True)
@@ -32,22 +28,22 @@ class Plan:
     scale_bits: int
     metrics: MetricsSpec | None = None
     metric_slots: tuple[str, ...] = ()
+    proven: bool = True
+    """Whether contributions prove their norm."""
 
     @classmethod
     def of(cls, task: Task) -> "Plan":
         """Make the plan of a task; refuses one whose noise would be too coarse or too large for integers."""
-        plan = cls(task.privacy, task.length, task.model.scale_bits, task.metrics, task.metric_slots)
         mechanism_named(task.privacy.mechanism)
-        if (plan.radius + math.sqrt(plan.dimension)) ** 2 >= 2.0**_MAX_NORM_BITS:
-            raise InvalidInput(
-                "clipping_norm at this scale leaves no room in 64-bit integers; lower scale_bits."
-            )
-        if task.privacy.unit != "paper" and plan.smallest_local_sigma < MIN_LOCAL_SIGMA:
-            raise InvalidInput(
-                f"A client's noise would have a standard deviation of {plan.smallest_local_sigma} integer "
-                f"steps, below {MIN_LOCAL_SIGMA}; raise scale_bits."
-            )
-        return plan
+        check_noise(task)
+        return cls(
+            task.privacy,
+            task.length,
+            task.model.scale_bits,
+            task.metrics,
+            task.metric_slots,
+            not task.insecure_unproven_contributions,
+        )
 
     @property
     def scale(self) -> int:
@@ -189,8 +185,12 @@ class Plan:
     @property
     def value_bound(self) -> int:
         """The largest entry of one client's vector, noise included (:data:`TAIL`); a task announces it."""
-        sigma = self.local_sigma(1 if self.spec.adaptive else None)
-        return self.contribution_bound + TAIL * sigma
+        return value_bound(self.spec, self.scale_bits)
+
+    @property
+    def norm_bound(self) -> int:
+        """B: the largest norm of one client's vector, noise included; contribution proofs are about it."""
+        return norm_bound(self.spec, self.scale_bits, self.dimension)
 
     @property
     def sum_bound(self) -> int:

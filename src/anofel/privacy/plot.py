@@ -7,7 +7,7 @@ import numpy as np
 from anofel.errors import InvalidInput
 from anofel.privacy.bounds import advantage_bound
 from anofel.privacy.plan import Plan
-from anofel.task import RELATIONS, Task
+from anofel.tasks.task import RELATIONS, Task
 
 _POINTS = 40
 

@@ -1,14 +1,16 @@
 """Step 4, second half — clip, round and add the client's share of the noise."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from anofel.errors import InvalidInput
 from anofel.learning.metrics import record_metrics
-from anofel.learning.parameters import Layout, Parameters
+from anofel.learning.sampling import at_most
 from anofel.learning.trainer import LocalUpdate, Predictor, RecordTrainer, Trainer
+from anofel.models.parameters import Layout, Parameters
 from anofel.privacy.clipping import NormCheckFailed, Vector, clip, round_stochastically, round_within
 from anofel.privacy.plan import Plan
 from anofel.studies.dataset import Dataset
@@ -22,8 +24,11 @@ _FLOAT_SLACK = 1e-9
 def train_unit(trainer: Trainer, parameters: Parameters, dataset: Dataset, plan: Plan) -> LocalUpdate:
     """Train as the unit of protection demands: records are clipped one by one, clients as a whole.
 
-    Where the task has metric slots, the posted model is measured on the same rows.
+    Of more records than the task allows for a client, as many as it allows are drawn: to refuse would tell
+    the owner who has more. Where the task has metric slots, the posted model is measured on the same rows.
     """
+    if plan.spec.unit == "record":
+        dataset = at_most(dataset, plan.spec.records_per_client)
     local = _train(trainer, parameters, dataset, plan)
     if plan.metrics is None:
         return local
@@ -40,11 +45,6 @@ def _train(trainer: Trainer, parameters: Parameters, dataset: Dataset, plan: Pla
         return trainer.train(parameters, dataset)
     if not isinstance(trainer, RecordTrainer):
         raise InvalidInput("The unit 'record' needs a trainer that clips every record (train_records).")
-    if len(dataset) > plan.spec.records_per_client:
-        raise InvalidInput(
-            f"The dataset has {len(dataset)} records, "
-            f"but the task allows {plan.spec.records_per_client} per client."
-        )
     return trainer.train_records(parameters, dataset, plan.update_norm, float(plan.spec.sampling_rate))
 
 
@@ -80,6 +80,38 @@ def _weighted_metrics(local: LocalUpdate, plan: Plan) -> Vector:
 def draw_noise(plan: Plan, position: int | None = None) -> Integers:
     """Draw the client's share of the noise; it does not depend on the update, so it can be drawn early."""
     return plan.mechanism.sample(plan.local_sigma(position), plan.dimension)
+
+
+@dataclass(frozen=True, eq=False)
+class ProtectedUpdate:
+    """What a client adds to the sum before its noise, and why it is zero if it had to be."""
+
+    values: Integers
+    failure: str = ""
+    """For the client's own eyes; empty if all went well."""
+
+    def __repr__(self) -> str:
+        return f"ProtectedUpdate(<redacted>, failure={self.failure!r})"
+
+    @classmethod
+    def zero(cls, plan: Plan, failure: str) -> Self:
+        """Make what stands in for an update that is missing, late or unfit (D-20)."""
+        return cls(np.zeros(plan.dimension, dtype=np.int64), failure)
+
+    def with_noise(self, plan: Plan, position: int | None = None) -> Integers:
+        """Add the client's share of the noise; an update that is zero carries it too."""
+        return self.values + draw_noise(plan, position)
+
+
+def fits(values: Integers, plan: Plan) -> bool:
+    """Whether rounded integers are within the bounds that the plan counts on."""
+    bound = plan.contribution_bound
+    if values.shape != (plan.dimension,) or int(values.min()) < -bound or int(values.max()) > bound:
+        return False
+    if plan.spec.unit == "record":
+        return True
+    almost = float(np.linalg.norm(values.astype(np.float64))) ** 2 <= plan.norm_squared * (1 + _FLOAT_SLACK)
+    return almost and int(np.dot(values, values)) <= plan.norm_squared  # no overflow any more
 
 
 def protect(local: LocalUpdate, layout: Layout, plan: Plan, position: int | None = None) -> Integers:

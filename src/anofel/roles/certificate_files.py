@@ -4,15 +4,18 @@ Every document is one canonical JSON object: sorted keys, no spaces, bytes as lo
 Bytes that are not exactly that are refused, so a document has one digest.
 """
 
+import hashlib
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, ClassVar, Self, TypeVar, get_type_hints
 
+from anofel.disk.files import read_small_file
+from anofel.disk.sections import canonical_json
 from anofel.errors import InvalidInput
-from anofel.files import read_small_file
-from anofel.phase1_setup.certification import CertificateRequest
+from anofel.ids import GenesisHash
+from anofel.phase1_setup.step1b_certification import CertificateRequest
 from anofel.primitives import (
     Certificate,
     CertifierKey,
@@ -20,12 +23,12 @@ from anofel.primitives import (
     DatasetType,
     MasterPublicKey,
 )
-from anofel.proofs import OwnershipProof
-from anofel.sections import canonical_json
+from anofel.proofs.statements import OwnershipProof
 
 MAX_BYTES = 1 << 16
-MAX_DATA_BYTES = 1 << 30
-_ENDINGS = (".csv", ".parquet", ".npz")
+MAX_JOIN_BYTES = 1 << 20
+"""A schema and certificate roots may be long."""
+ENDINGS = (".csv", ".parquet", ".npz")
 _T = TypeVar("_T")
 
 
@@ -70,8 +73,9 @@ class Document:
         return cls.from_bytes(read_small_file(path, MAX_BYTES).removesuffix(b"\n"))
 
 
-def _value(values: dict[str, Any], name: str, kind: type) -> object:
+def _value(values: dict[str, Any], name: str, hint: Any) -> object:
     value = values.get(name)
+    kind: type = getattr(hint, "__supertype__", hint)  # an id of anofel.ids is bytes in a file
     try:
         if kind is bytes and isinstance(value, str):
             return bytes.fromhex(value)
@@ -87,7 +91,7 @@ class NonceDocument(Document):
     """A certifier's answer to somebody whom it knows: the nonce of one request."""
 
     kind: ClassVar[str] = "certificate-nonce"
-    genesis: bytes
+    genesis: GenesisHash
     certifier: bytes
     ownership_key: bytes
     """SHA-256 of the verification key that the ownership proof is for."""
@@ -100,13 +104,53 @@ class InvitationDocument(Document):
     """What a certifier gives to somebody whom it knows, to ask by HTTP. The token is a secret."""
 
     kind: ClassVar[str] = "certificate-invitation"
-    genesis: bytes
+    genesis: GenesisHash
     certifier: bytes
     dt: int
     token: bytes
 
     def __repr__(self) -> str:
         return "InvitationDocument(<redacted>)"
+
+
+@dataclass(frozen=True, kw_only=True)
+class JoinDocument(Document):
+    """The one file from which a client joins: its invitation, and where everything is.
+
+    It says nothing about whom the client trusts: no floor, no ε, no task, no aggregator, no proxy (D-22). It
+    holds the token of the invitation, so it is a secret.
+    """
+
+    kind: ClassVar[str] = "client-invitation"
+    board: str
+    """The board's address."""
+    board_ca: str
+    """Roots for the board's TLS certificate, in PEM; empty for those of the system."""
+    address: str
+    """The certifier's own address, to which the client shows its rows."""
+    address_ca: str
+    schema: str
+    """The canonical schema of the rows."""
+    invitation: bytes
+    """The bytes of an invitation document."""
+
+    def invited(self) -> InvitationDocument:
+        """Read the invitation. Raises ``MalformedDocument``."""
+        return InvitationDocument.from_bytes(self.invitation)
+
+    @property
+    def fingerprint(self) -> str:
+        """What both sides can compare by telephone: it stands for every byte of the file."""
+        digits = hashlib.sha256(b"anofel/1/client-invitation" + self.to_bytes()).hexdigest()[:24]
+        return "-".join(digits[start : start + 4] for start in range(0, 24, 4))
+
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        """Read a file, which may end with one line break. Raises ``InvalidInput``."""
+        return cls.from_bytes(read_small_file(path, MAX_JOIN_BYTES).removesuffix(b"\n"))
+
+    def __repr__(self) -> str:
+        return "JoinDocument(<redacted>)"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,11 +186,51 @@ class RequestDocument(Document):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ShowingDocument(Document):
+    """A client that was invited says what it is about to show, before it sends a byte of it."""
+
+    kind: ClassVar[str] = "certificate-showing"
+    token: bytes
+    """Of its invitation."""
+    request: bytes
+    """The bytes of a request document."""
+    ending: str
+    length: int
+    """Of the file, in bytes."""
+
+    @classmethod
+    def of(cls, invitation: InvitationDocument, request: RequestDocument, data: Path) -> Self:
+        """Announce a file. Raises ``InvalidInput``."""
+        ending = data.suffix.lower()
+        if ending not in ENDINGS:
+            raise InvalidInput(f"'{data.name}' must end in {', '.join(ENDINGS)}.")
+        try:
+            length = data.stat().st_size
+        except OSError as error:
+            raise InvalidInput(f"{data} cannot be read: {error.strerror or error}.") from None
+        return cls(token=invitation.token, request=request.to_bytes(), ending=ending, length=length)
+
+    def __repr__(self) -> str:
+        return "ShowingDocument(<redacted>)"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PermitDocument(Document):
+    """A certifier's leave to show the data of one request. The ticket is a secret, and soon worthless."""
+
+    kind: ClassVar[str] = "certificate-permit"
+    ticket: bytes
+
+    def __repr__(self) -> str:
+        return "PermitDocument(<redacted>)"
+
+
+@dataclass(frozen=True, kw_only=True)
 class CertificateDocument(Document):
     """A certificate over (d, mpk, dt). Whoever has it knows whose data d is: it is for its client alone."""
 
     kind: ClassVar[str] = "certificate"
-    genesis: bytes
+    genesis: GenesisHash
     certifier: bytes
     d: bytes
     mpk: bytes
@@ -180,38 +264,3 @@ def _parse(name: str, read: Callable[[bytes], _T], data: bytes) -> _T:
         raise
     except ValueError as error:
         raise MalformedDocument(f"'{name}' cannot be used: {error}.") from None
-
-
-# A request together with the data that it is about
-
-
-def frame(document: RequestDocument, data: Path) -> bytes:
-    """Put both into one body: u32 length (little-endian), request, u8 length, ending of the file, file.
-
-    Raises ``InvalidInput``.
-    """
-    request, ending = document.to_bytes(), data.suffix.lower()
-    if ending not in _ENDINGS:
-        raise InvalidInput(f"'{data.name}' must end in {', '.join(_ENDINGS)}.")
-    if data.stat().st_size > MAX_DATA_BYTES:
-        raise InvalidInput(f"'{data.name}' is larger than {MAX_DATA_BYTES} bytes; use files instead.")
-    head = len(request).to_bytes(4, "little") + request + bytes([len(ending)]) + ending.encode()
-    return head + data.read_bytes()
-
-
-def take_apart(body: Path) -> tuple[RequestDocument, Path]:
-    """Read a body from a file, which the data replaces. Raises ``MalformedDocument``."""
-    with body.open("rb") as file:
-        size = int.from_bytes(file.read(4), "little")
-        if size > MAX_BYTES:
-            raise MalformedDocument("The request in the body is too long.")
-        document = RequestDocument.from_bytes(file.read(size))
-        ending = file.read(int.from_bytes(file.read(1), "little")).decode("ascii", "replace")
-        if ending not in _ENDINGS:
-            raise MalformedDocument(f"The data must end in {', '.join(_ENDINGS)}.")
-        data = body.with_name(f"data{ending}")
-        with data.open("wb") as copy:
-            while chunk := file.read(1 << 20):
-                copy.write(chunk)
-    body.unlink()
-    return document, data

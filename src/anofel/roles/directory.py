@@ -2,7 +2,7 @@
 
 ==================== ==================================================================
 ``role.toml``        role, board, proxy and the role's settings; no secrets; for editing
-``secrets.keystore`` the role's secrets (``anofel.keystore``)
+``secrets.keystore`` the role's secrets (``anofel.disk.keystore``)
 ``board/``           the verified view of the board (``LightClient``)
 ``outbox/``          every posting, stored before it is sent (``Outbox``)
 ``status.json``      what the role saw and did last, for ``status``
@@ -15,18 +15,19 @@ import json
 import os
 import tempfile
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, Self
 
-import msgspec
-
-from anofel.board.light_client import LightClient
+from anofel.disk.files import FileExists, Secret, replace_file, write_new_directory
+from anofel.disk.keystore import KeyFile, Keystore, Passphrase, Unlock
+from anofel.disk.sections import read_toml
 from anofel.errors import AnofelError, InvalidInput
-from anofel.files import FileExists, Secret, read_small_file, replace_file, write_new_directory
-from anofel.keystore import KeyFile, Keystore, Passphrase, Unlock
+from anofel.ids import GenesisHash
+from anofel.light_client.client import LightClient
+from anofel.network.address import BoardAddress, ProxyAddress
+from anofel.network.transport import Transport
 from anofel.roles.outbox import Outbox
-from anofel.transport import Transport
-from anofel.transport_address import BoardAddress, ProxyAddress
 
 CONFIG: Final = "role.toml"
 KEYSTORE: Final = "secrets.keystore"
@@ -51,7 +52,8 @@ class RoleBusy(RoleError):
     code = "role-busy"
 
 
-class RoleConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+@dataclass(frozen=True, kw_only=True)
+class RoleConfig:
     """``role.toml``."""
 
     role: str
@@ -62,7 +64,7 @@ class RoleConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     proxy: str = ""
     ca_file: str = ""
     """Roots for the board's TLS certificate, in PEM; empty for those of the system."""
-    settings: dict[str, Setting] = {}
+    settings: dict[str, Setting] = field(default_factory=dict)
     """What the role itself reads."""
 
     def check(self) -> None:
@@ -74,10 +76,10 @@ class RoleConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise InvalidInput("The genesis hash has 64 hexadecimal digits.")
 
     @property
-    def genesis_hash(self) -> bytes:
+    def genesis_hash(self) -> GenesisHash:
         """The board's name. Raises ``InvalidInput``."""
         try:
-            return bytes.fromhex(self.genesis)
+            return GenesisHash(bytes.fromhex(self.genesis))
         except ValueError:
             raise InvalidInput("The genesis hash has 64 hexadecimal digits.") from None
 
@@ -109,7 +111,7 @@ class RoleDirectory:
         *,
         role: str,
         board: str,
-        genesis_hash: bytes,
+        genesis_hash: GenesisHash,
         proxy: str = "",
         ca_file: Path | None = None,
         settings: Mapping[str, Setting] | None = None,
@@ -146,7 +148,8 @@ class RoleDirectory:
     def connect(self, on_wait: Callable[[str], None] = lambda _what: None) -> LightClient:
         """Open the verified view of the board; the first time genesis and keys are fetched and checked.
 
-        ``on_wait`` is told when the board does not answer at once. Raises ``PeerUnreachable``.
+        ``on_wait`` is told when the board does not answer at once, stands still or has another time than
+        this machine. Raises ``PeerUnreachable``.
         """
         transport = Transport(
             self.config.board,
@@ -154,12 +157,12 @@ class RoleDirectory:
             Path(self.config.ca_file) if self.config.ca_file else None,
             on_wait=lambda words, seconds: on_wait(f"{words}; trying again in {seconds:.0f} s"),
         )
-        return LightClient(self.path / BOARD, transport, genesis_hash=self.config.genesis_hash)
+        return LightClient(self.path / BOARD, transport, genesis_hash=self.config.genesis_hash, tell=on_wait)
 
     def keep_setting(self, name: str, value: Setting) -> None:
         """Write a setting into ``role.toml``."""
         settings = {**self.config.settings, name: value}
-        self.config = msgspec.structs.replace(self.config, settings=settings)
+        self.config = replace(self.config, settings=settings)
         replace_file(self.path / CONFIG, self.config.to_toml())
 
     def keep_status(self, status: Mapping[str, Any]) -> None:
@@ -183,10 +186,7 @@ def read_config(path: Path, *, role: str) -> RoleConfig:
     """Read ``role.toml``. Raises ``RoleError``, ``InvalidInput``."""
     if not (path / CONFIG).is_file():
         raise RoleError(f"{path} is not the directory of a role; make one with anofel {role} init.")
-    try:
-        config = msgspec.toml.decode(read_small_file(path / CONFIG), type=RoleConfig)
-    except msgspec.MsgspecError as error:
-        raise InvalidInput(f"{path / CONFIG} cannot be used: {error}.") from None
+    config = read_toml(path / CONFIG, RoleConfig)
     if config.role != role:
         raise RoleError(f"{path} is the directory of the role {config.role!r}, not {role!r}.")
     config.check()

@@ -1,4 +1,4 @@
-"""The operator of a board: takes a certifier's key back, and begins a new epoch (DESIGN §4).
+"""The operator of a board: takes a certifier's key back, and begins a new epoch (``docs/node.md``).
 
 An epoch begins together with the revocation of a key that is in force, and a key is revoked once. So
 a command that is repeated because its end was not seen never begins a second epoch.
@@ -6,11 +6,11 @@ a command that is repeated because its end was not seen never begins a second ep
 
 import time
 
-from anofel.board.light_client import LightClient, OnWait
-from anofel.certificates import Purpose, RoleKey, verify_chain
 from anofel.errors import InvalidInput
+from anofel.light_client.client import LightClient, OnWait
 from anofel.messages import ChainAuthor, make_posting
-from anofel.phase1_setup.certifier_keys import revoke_key
+from anofel.phase1_setup.step1a_certifier_key import revoke_key
+from anofel.pki.certificates import Purpose, RoleKey, verify_chain
 from anofel.primitives import CertifierKey
 
 

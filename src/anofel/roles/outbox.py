@@ -15,13 +15,14 @@ from typing import Final
 
 import msgspec
 
-from anofel.board.light_client import LightClient
-from anofel.board.rules.common import EXPIRED
+from anofel.board.rule import RULES
+from anofel.board.rules.common import BLOCK_FULL, EXPIRED
+from anofel.disk.files import FileExists, Secret, replace_file, write_new_file
 from anofel.errors import AnofelError, InvalidInput
-from anofel.files import FileExists, Secret, replace_file, write_new_file
+from anofel.light_client.client import LightClient
 from anofel.messages import Blob, Posting
 from anofel.messages.view import View
-from anofel.transport import RETRIED, Refused
+from anofel.network.transport import RETRIED, Refused
 
 RESEND_BLOCKS: Final = 3
 """A posting that the node took is sent again if after so many blocks its role still has reason to send it."""
@@ -71,15 +72,17 @@ class Outbox:
         for path in directory.glob(f"*{_ANSWER}"):
             name = path.name.removesuffix(_ANSWER).replace(".", "/")
             with contextlib.suppress(msgspec.MsgspecError):  # damaged: the board is asked again
-                self._answers[name] = msgspec.json.decode(path.read_bytes(), type=Answer)
+                answer = msgspec.json.decode(path.read_bytes(), type=Answer)
+                if not answer.refused or answer.refused in RULES:  # otherwise it was not the board's
+                    self._answers[name] = answer
 
     def send(self, board: LightClient, name: str, make: Callable[[], Posting]) -> Sent:
         """Send the posting of this name; ``make`` makes it if none is stored, and uploads what it names.
 
         The caller has looked at the verified state: the posting is not on the board. One whose receipts
-        expired is made again. A refusal for good is an answer, kept with its code and never asked for
-        again. What may pass (no connection, a full block) is raised: ``PeerUnreachable``, ``Refused``; the
-        posting stays stored.
+        expired is made again. A refusal for good is an answer, kept with the code of its rule and never
+        asked for again. What may pass (nobody who answers as the board does, a full block) is raised:
+        ``PeerUnreachable``, ``Refused``; the posting stays stored.
         """
         sent = self.find(name)
         if sent is not None and is_expired(sent.posting, board.state.height):
@@ -131,10 +134,6 @@ class Outbox:
             if sent is not None:
                 yield sent
 
-    def unanswered(self) -> list[Sent]:
-        """Return what was stored and never answered: what a crash interrupted."""
-        return [sent for sent in self if sent.answer is None]
-
     def refused(self) -> dict[str, Answer]:
         """Return what the board refused for good, by name."""
         return {name: answer for name, answer in sorted(self._answers.items()) if answer.refused}
@@ -167,7 +166,9 @@ class Outbox:
 
 def may_pass(error: Refused) -> bool:
     """Whether a refusal says "not now" rather than "never"; expired receipts are renewed."""
-    return error.status in RETRIED or error.status >= 500 or error.code == EXPIRED.code
+    if error.code not in RULES or error.code in (EXPIRED.code, BLOCK_FULL.code):
+        return True
+    return error.status in RETRIED or error.status >= 500
 
 
 def is_expired(posting: Posting, height: int) -> bool:

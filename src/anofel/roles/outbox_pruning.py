@@ -11,7 +11,8 @@ from collections.abc import Callable, Container
 from typing import Final
 
 from anofel.board.state import Phase, State
-from anofel.roles.key_secrets import run_name
+from anofel.ids import RunId, TaskId
+from anofel.roles.aggregator.key_secrets import run_name
 from anofel.roles.outbox import Outbox
 
 _OF_ITERATIONS: Final = ("aggregate", "count-share", "sum-share", "model", "end-iteration")
@@ -29,15 +30,15 @@ def forget_old(outbox: Outbox, state: State, secrets: Container[str]) -> list[st
 def _is_over(name: str, state: State, secrets: Container[str]) -> bool:
     kind, *rest = name.split("/")
     if kind in _OF_RUNS:
-        return _run_is_over(bytes.fromhex(rest[0]), state, secrets)
-    rules: dict[str, Callable[[bytes, int, State], bool]] = {
+        return _run_is_over(RunId(bytes.fromhex(rest[0])), state, secrets)
+    rules: dict[str, Callable[[TaskId, int, State], bool]] = {
         **dict.fromkeys(_OF_ITERATIONS, _iteration_is_over),
         "ledger": _entry_is_over,
     }
-    return kind in rules and rules[kind](bytes.fromhex(rest[0]), int(rest[1]), state)
+    return kind in rules and rules[kind](TaskId(bytes.fromhex(rest[0])), int(rest[1]), state)
 
 
-def _iteration_is_over(task_id: bytes, number: int, state: State) -> bool:
+def _iteration_is_over(task_id: TaskId, number: int, state: State) -> bool:
     task = state.tasks.get(task_id)
     if task is None or task.bundle is None:
         return False
@@ -45,7 +46,7 @@ def _iteration_is_over(task_id: bytes, number: int, state: State) -> bool:
     return bundle.iterations > number or bundle.phase is Phase.ENDED
 
 
-def _entry_is_over(task_id: bytes, releases: int, state: State) -> bool:
+def _entry_is_over(task_id: TaskId, releases: int, state: State) -> bool:
     task = state.tasks.get(task_id)
     if task is None:
         return False
@@ -53,6 +54,6 @@ def _entry_is_over(task_id: bytes, releases: int, state: State) -> bool:
     return task.releases > releases or (task.ended and entered)
 
 
-def _run_is_over(run_id: bytes, state: State, secrets: Container[str]) -> bool:
+def _run_is_over(run_id: RunId, state: State, secrets: Container[str]) -> bool:
     run = state.runs.get(run_id)
     return run is not None and run.done and run_name(run_id) not in secrets

@@ -16,26 +16,34 @@ from pathlib import Path
 from typing import Any, Final
 
 from anofel.board.author import RoleHolder
-from anofel.board.light_client import LightClient
 from anofel.board.rules.tasks import KNOWN, check_task
+from anofel.board.seat import Seat
 from anofel.board.state import Bundle, Phase, Position, Progress, TaskState
-from anofel.certificates import Purpose
+from anofel.disk.files import replace_file, write_new_file
 from anofel.errors import InvalidInput
-from anofel.files import replace_file, write_new_file
+from anofel.ids import BlobHash, KeyId, TaskId
 from anofel.learning.build import TorchMissing, trainer_of
 from anofel.learning.evaluate import Measure, evaluate_on
-from anofel.learning.integer_model import IntegerModel
-from anofel.learning.rules import UpdateRule, first_model, needs_velocity, update_rule_of
-from anofel.messages import Block, Model
-from anofel.messages import Task as Announcement
-from anofel.phase2_training.announce_task import announce, end_iteration, end_task, ledger_entry, post_model
-from anofel.phase3_access.recover_model import metrics_of_sum, next_model
+from anofel.light_client.client import LightClient
+from anofel.messages import Block, Model, TaskAnnouncement
+from anofel.models.files import model_name
+from anofel.models.integer_model import IntegerModel
+from anofel.models.rules import UpdateRule, first_model, needs_velocity, update_rule_of
+from anofel.phase1_setup.step1d_announcement import (
+    announce,
+    end_iteration,
+    end_task,
+    ledger_entry,
+    post_model,
+)
+from anofel.phase3_access.step8prime_model import metrics_of_sum, next_model
+from anofel.pki.certificates import Purpose
 from anofel.roles.directory import RoleDirectory
 from anofel.roles.outbox import Outbox
 from anofel.roles.outbox_pruning import forget_old
 from anofel.roles.role import CertifiedRole, Say
 from anofel.studies.dataset import Dataset
-from anofel.task import Task
+from anofel.tasks.task import Task
 
 TASK: Final = "task"
 """The name of the announcement; a directory serves one task."""
@@ -103,21 +111,15 @@ class Owner(CertifiedRole):
     # The task
 
     def announce(
-        self, task: Task, key_id: bytes, *, early_end: bool = False, own: Own = OWN_NOTHING
+        self, task: Task, key_id: KeyId, *, early_end: bool = False, own: Own = OWN_NOTHING
     ) -> bytes:
         """Post the announcement, once; return the task's name.
 
         A refused announcement does not count: the next one takes its place. Raises ``Rejected`` before
         anything is sent, and ``InvalidInput`` for a second task.
         """
-        body = announce(task, key_id=key_id, early_end=early_end)
-        check_start(task, own)  # refused here rather than when it is due
-        update_rule_of(task, own.rule)
-        stored = announcement_in(self.directory.outbox)
-        if stored is not None and stored != body:
-            raise InvalidInput("This directory has another task; make a new one with anofel owner init.")
-        if stored is None:
-            check_task(self.state, body, RoleHolder(self.identity))
+        body = self.check(task, key_id, early_end=early_end, own=own)
+        if announcement_in(self.directory.outbox) is None:
             self.directory.outbox.forget(TASK)  # one that the board refused makes room
         for name, value in ((RULE, own.rule), (TRAINER, own.trainer)):
             if value != self._setting(name):
@@ -129,8 +131,30 @@ class Owner(CertifiedRole):
             raise InvalidInput(f"The board refused the task ({sent.answer.refused}): {sent.answer.detail}")
         return self.task_id
 
+    @staticmethod
+    def check_own(task: Task, own: Own) -> None:
+        """Refuse a rule, a trainer or a first model of one's own here rather than when it is due."""
+        check_start(task, own)
+        update_rule_of(task, own.rule)
+
+    def check(
+        self, task: Task, key_id: KeyId, *, early_end: bool = False, own: Own = OWN_NOTHING
+    ) -> TaskAnnouncement:
+        """Return the announcement of a task that the board would take, and post nothing.
+
+        Raises ``Rejected``, and ``InvalidInput`` for a second task.
+        """
+        body = announce(task, key_id=key_id, early_end=early_end)
+        self.check_own(task, own)
+        stored = announcement_in(self.directory.outbox)
+        if stored is not None and stored != body:
+            raise InvalidInput("This directory has another task; make a new one with anofel owner init.")
+        if stored is None:
+            check_task(self.state, body, RoleHolder(self.identity))
+        return body
+
     @property
-    def announcement(self) -> Announcement:
+    def announcement(self) -> TaskAnnouncement:
         """What was announced. Raises ``NotAnnounced``."""
         if self._announced is None:
             self._announced = announcement_in(self.directory.outbox)
@@ -156,7 +180,7 @@ class Owner(CertifiedRole):
         return str(self.directory.config.settings.get(name, ""))
 
     @property
-    def task_id(self) -> bytes:
+    def task_id(self) -> TaskId:
         """The task's name on the board."""
         return self.announcement.task_id(self.board.genesis.hash, self.identity.subject)
 
@@ -170,10 +194,8 @@ class Owner(CertifiedRole):
         found = self.state.tasks.get(self.task_id)
         if found is None or not found.ended or self._owes_entry(found):
             return False
-        if found.bundle is None:
-            return True
-        bundle = self.state.bundles[found.bundle]
-        return bundle.current is None or bundle.current.positions[found.position].progress.is_outcome
+        seat = Seat.find(self.state, self.task_id)
+        return seat is None or seat.position.progress.is_outcome
 
     # Steps
 
@@ -193,7 +215,8 @@ class Owner(CertifiedRole):
             self.send(f"end-task/{task.task_id.hex()}", lambda: end_task(task.task_id))
             return "the end of the task to be on the board"
         if task.bundle is None:
-            return "other tasks to form a bundle"
+            wait = self.lasting(self.board.genesis.bundle_wait)
+            return f"other tasks to form a bundle ({wait}; another owner's task ends it at once)"
         return self._open(task, self.state.bundles[task.bundle])
 
     def _owes_entry(self, task: TaskState) -> bool:
@@ -207,7 +230,8 @@ class Owner(CertifiedRole):
         if bundle.phase is Phase.WAITING and not task.ended:
             if task.model_iteration < following:
                 self._send_model(task, following)
-            return f"iteration {following} to open"
+            wait = self.lasting(self.state.class_of(bundle).model)
+            return f"iteration {following} to open ({wait}; all owners' models open it at once)"
         current = bundle.current
         if bundle.phase is Phase.OPEN and current is not None:
             due = self._end_after and len(current.submissions) >= self._end_after and bundle.early_end
@@ -215,8 +239,14 @@ class Owner(CertifiedRole):
                 name = f"end-iteration/{task.task_id.hex()}/{bundle.iterations}"
                 self.send(name, lambda: end_iteration(task.task_id, bundle.iterations))
             posts = f"{len(current.submissions)} posts so far"
-            return f"clients in iteration {bundle.iterations} until block {current.close_by} ({posts})"
-        return f"the committee in iteration {bundle.iterations}"
+            wait = self.lasting(self.state.class_of(bundle).train)
+            until = f"until block {current.close_by}"
+            return f"clients in iteration {bundle.iterations} {until} ({wait}; {posts})"
+        if bundle.phase is Phase.ENDED:
+            return "nothing, since its bundle has ended"
+        size = self.state.class_of(bundle)
+        wait = self.lasting(size.aggregate + size.count + size.sum)
+        return f"the committee in iteration {bundle.iterations} ({wait}; members that run shorten it)"
 
     def _send_model(self, task: TaskState, iteration: int) -> None:
         def make() -> Model:
@@ -236,35 +266,36 @@ class Owner(CertifiedRole):
         made = task.next_model or self._own_model(task)
         return self._model(made)
 
-    def _own_model(self, task: TaskState) -> bytes:
+    def _own_model(self, task: TaskState) -> BlobHash:
         """Return the name of what our own rule made of the last sum; it was made and kept once."""
         assert task.bundle is not None
         number = self.state.bundles[task.bundle].iterations
         entry = next(entry for entry in self.iterations if entry["iteration"] == number)
-        return bytes.fromhex(entry["model"])
+        return BlobHash(bytes.fromhex(entry["model"]))
 
-    def _model(self, digest: bytes) -> IntegerModel:
+    def _model(self, digest: BlobHash) -> IntegerModel:
         """Return a model of this task by its name: one we made, or one that is on the board."""
-        path = _model_path(self.directory.path, digest)
-        if path.exists():
-            return IntegerModel.from_bytes(path.read_bytes())
+        for entry in reversed(self.iterations):
+            path = self._model_path(entry["iteration"])
+            if entry["model"] == digest.hex() and path.exists():
+                return IntegerModel.from_bytes(path.read_bytes())
         task = self.state.tasks[self.task_id]
-        if digest == task.next_model and task.bundle is not None:
-            return self._combine(task, self.state.bundles[task.bundle])
+        if digest == task.next_model:
+            return self._combine(Seat.of(self.state, self.task_id))
         return IntegerModel.from_bytes(self.board.attachments.read(digest))
 
-    def _combine(self, task: TaskState, bundle: Bundle) -> IntegerModel:
-        """Open the sum and apply the task's rule (step 8′)."""
-        assert bundle.current is not None
-        assert task.model is not None
-        position, before = bundle.current.positions[task.position], self._model(task.model)
-        desk = self.board.chain.verifier.shares
-        made = next_model(self.state, bundle, position, desk, before, self.rule)
-        path = _model_path(self.directory.path, made.digest())
+    def _combine(self, seat: Seat) -> IntegerModel:
+        """Open the sum and apply the task's rule, or ours (step 8′)."""
+        made = next_model(self.board, seat, self.rule if seat.task.facts.own_rule else None)
+        path = self._model_path(seat.number)
         path.parent.mkdir(exist_ok=True)
         if not path.exists():
             write_new_file(path, made.to_bytes())
         return made
+
+    def _model_path(self, iteration: int) -> Path:
+        """Where the model of an iteration is kept."""
+        return self.directory.path / MODELS / model_name(self.task.name, iteration)
 
     # What happened
 
@@ -274,39 +305,29 @@ class Owner(CertifiedRole):
             self._note_outcome()
 
     def _note_outcome(self) -> None:
-        task = self.state.tasks.get(self.task_id)
-        bundle = None if task is None or task.bundle is None else self.state.bundles[task.bundle]
-        if task is None or bundle is None or bundle.current is None:
-            return
-        position = bundle.current.positions[task.position]
+        seat = Seat.find(self.state, self.task_id)
         known = {entry["iteration"] for entry in self.iterations}
-        if position.progress.is_outcome and bundle.current.number not in known:
-            self._record(task, bundle, position)
+        if seat is not None and seat.position.progress.is_outcome and seat.number not in known:
+            self._record(seat)
 
-    def _record(self, task: TaskState, bundle: Bundle, position: Position) -> None:
-        assert bundle.current is not None
-        model = self._combine(task, bundle) if position.progress is Progress.SUMMED else None
+    def _record(self, seat: Seat) -> None:
+        task, position = seat.task, seat.position
+        summed = position.progress is Progress.SUMMED
+        model = self._combine(seat) if summed else None
         entry: dict[str, Any] = {
-            "iteration": bundle.current.number,
+            "iteration": seat.number,
             "outcome": position.progress.value,
             "count": position.count,
-            "posts": len(bundle.current.submissions),
+            "posts": len(seat.iteration.submissions),
             "releases": task.releases,
             "model": (model.digest() if model else task.model or b"").hex(),
             "metrics": self.evaluate(model) if model is not None and self.evaluate is not None else None,
-            "reported": self._reported(bundle, position),
+            "reported": metrics_of_sum(self.board, seat) if summed else None,
             "culprits": _culprits(position),
         }
         self.iterations.append(entry)
         _write_iterations(self.directory.path, self.iterations)
         self._say_outcome(entry, position.progress)
-
-    def _reported(self, bundle: Bundle, position: Position) -> dict[str, float] | None:
-        """Return what clients said about the model that opened the iteration, where the task asks them."""
-        if position.progress is not Progress.SUMMED:
-            return None
-        desk = self.board.chain.verifier.shares
-        return metrics_of_sum(self.state, bundle, position, desk, self.task)
 
     def _say_outcome(self, entry: dict[str, Any], progress: Progress) -> None:
         start = f"Iteration {entry['iteration']}: "
@@ -345,12 +366,12 @@ class Owner(CertifiedRole):
         }
 
 
-def announcement_in(outbox: Outbox) -> Announcement | None:
+def announcement_in(outbox: Outbox) -> TaskAnnouncement | None:
     """Return what an owner announced, if it did and the board did not refuse it."""
     sent = outbox.find(TASK)
     if sent is None or (sent.answer is not None and sent.answer.refused not in ("", KNOWN.code)):
         return None
-    assert isinstance(sent.posting.body, Announcement)
+    assert isinstance(sent.posting.body, TaskAnnouncement)
     return sent.posting.body
 
 
@@ -391,10 +412,6 @@ def _write_iterations(path: Path, entries: list[dict[str, Any]]) -> None:
 
 def _ledger_name(task: TaskState) -> str:
     return f"ledger/{task.task_id.hex()}/{task.releases}"
-
-
-def _model_path(directory: Path, digest: bytes) -> Path:
-    return directory / MODELS / f"{digest.hex()}.model"
 
 
 def _culprits(position: Position) -> list[int]:

@@ -10,15 +10,15 @@ from collections.abc import Callable
 from typing import Any, ClassVar, Final
 
 from anofel.board.attachments import AttachmentMissing
-from anofel.board.light_client import LightClient, WaitedTooLong
 from anofel.board.state import State
-from anofel.certificates import Identity, Purpose, RoleKey, verify_chain
 from anofel.errors import PeerUnreachable
+from anofel.light_client.client import LightClient, WaitedTooLong
 from anofel.messages import Block, Body, ChainAuthor, make_posting
+from anofel.network.transport import Refused
+from anofel.pki.certificates import Identity, Purpose, RoleKey, verify_chain
 from anofel.roles.directory import RoleDirectory
-from anofel.roles.outbox import Sent, may_pass
+from anofel.roles.outbox import Sent
 from anofel.stopping import pause
-from anofel.transport import Refused
 
 PATIENCE_SECONDS: Final = 3600.0
 """How long a role bears a board that does not answer."""
@@ -26,6 +26,15 @@ ROLE_KEY: Final = "role-key"
 """The secret that holds a role's X.509 key and chain."""
 
 Say = Callable[[str], None]
+
+
+def lasting(blocks: int, interval_ms: int) -> str:
+    """Say how long a wait can be, in blocks and in time."""
+    seconds = max(0, blocks) * interval_ms / 1000
+    for size, unit in ((86_400, "days"), (3600, "hours"), (60, "minutes")):
+        if seconds >= 2 * size:
+            return f"at most {blocks} blocks, {seconds / size:.0f} {unit}"
+    return f"at most {blocks} blocks, {seconds:.0f} seconds"
 
 
 class Role(ABC):
@@ -72,16 +81,21 @@ class Role(ABC):
     # How it runs
 
     def run(self, *, seconds: float | None = None, patience: float = PATIENCE_SECONDS) -> None:
-        """Work until done. Raises ``WaitedTooLong`` after ``seconds``, and what ended the patience."""
+        """Work until done. Raises ``WaitedTooLong`` after ``seconds``.
+
+        No unsigned word of a node ends a role: what is missing is said and waited for. Raises
+        ``PeerUnreachable`` after ``patience`` seconds without one step, so that whoever runs this starts it
+        again.
+        """
         start = answered = time.monotonic()
         while True:
             try:
                 self.work()
                 answered = time.monotonic()
             except (PeerUnreachable, AttachmentMissing, Refused) as error:
-                final = isinstance(error, Refused) and not may_pass(error)
-                if final or time.monotonic() - answered >= patience:
-                    raise
+                waited = time.monotonic() - answered
+                if waited >= patience:
+                    raise PeerUnreachable(f"Waited {waited:.0f} seconds for the board. {error}") from error
                 self.say(f"Waiting for the board: {error}")
             if self.is_done:
                 return
@@ -94,7 +108,14 @@ class Role(ABC):
         self.board.sync(on_block=self.observe)
         self.waits_for = self.step()
         self.say(f"Waiting for {self.waits_for}." if not self.is_done else "Nothing is left to do.")
-        self.directory.keep_status({"time": int(time.time()), **self.status()})
+        trouble = self.board.watch.trouble
+        self.directory.keep_status(
+            {"time": int(time.time()), **self.status(), "trouble": trouble.sentence if trouble else ""}
+        )
+
+    def lasting(self, blocks: int) -> str:
+        """Say how long a wait of this board can be. It does not count down: what is said stays the same."""
+        return lasting(blocks, self.board.genesis.interval_ms)
 
     def say(self, text: str) -> None:
         """Tell people something, once in a row."""
@@ -107,6 +128,8 @@ class CertifiedRole(Role):
     """A role with an X.509 certificate: it signs what it posts."""
 
     purpose: ClassVar[Purpose]
+    overtaken: ClassVar[frozenset[str]] = frozenset()
+    """Refusals that only say that others were faster: what was sent is not needed, and nothing is wrong."""
 
     def __init__(self, directory: RoleDirectory, board: LightClient, say: Say = lambda _text: None) -> None:
         super().__init__(directory, board, say)
@@ -115,6 +138,12 @@ class CertifiedRole(Role):
             self._role.chain, board.genesis.roots, self.purpose, int(time.time())
         )
         """Who this is on the board."""
+
+    def status(self) -> dict[str, Any]:
+        """Return what ``status`` shows."""
+        found = super().status()
+        kept = [entry for entry in found["refused"] if entry["code"] not in self.overtaken]
+        return {**found, "refused": kept}
 
     def send(self, name: str, make: Callable[[], Body]) -> Sent:
         """Post under a name, once (``Outbox``); a refusal for good is said with its code."""
@@ -125,6 +154,6 @@ class CertifiedRole(Role):
                 make(), ChainAuthor(self._role.chain), self.board.genesis.hash, self._role.sign
             ),
         )
-        if sent.answer is not None and sent.is_refused:
+        if sent.answer is not None and sent.is_refused and sent.answer.refused not in self.overtaken:
             self.say(f"The board refused {name} ({sent.answer.refused}): {sent.answer.detail}")
         return sent

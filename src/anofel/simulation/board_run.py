@@ -17,30 +17,31 @@ from types import TracebackType
 from typing import Self
 
 from anofel.board.genesis import flaws_of
-from anofel.board.local import LocalBoard
-from anofel.board.state import Bundle, Phase, Position, Progress, TaskState
-from anofel.certificates import Purpose, RoleKey
+from anofel.board.seat import Seat
+from anofel.board.state import Bundle, Phase, Progress, TaskState
 from anofel.committee.interface import KeyProgress, Report
-from anofel.keys import KeyDirectory, make_insecure_development_keys
-from anofel.learning.build import rule_of
+from anofel.errors import InvalidInput
+from anofel.ids import KeyId, TaskId
 from anofel.messages import Posting
-from anofel.phase2_training.announce_task import announce, end_iteration, ledger_entry, post_model
-from anofel.phase2_training.submit_update import (
+from anofel.phase1_setup.step1d_announcement import announce, ledger_entry, post_model
+from anofel.phase2_training.step5_submission import (
     PreparedSubmission,
-    SealedSubmission,
     post_submission,
     seal_submission,
 )
-from anofel.phase3_access.recover_model import next_model
-from anofel.privacy.metric_slots import reported_metrics
+from anofel.phase3_access.step8prime_model import metrics_of_sum, next_model
+from anofel.pki.certificates import Purpose, RoleKey
 from anofel.privacy.protect import Integers
+from anofel.proofs.keys import KeyDirectory, make_insecure_development_keys
 from anofel.simulation.committees import SimulatedCommittee, establish
+from anofel.simulation.local_board import LocalBoard
 from anofel.simulation.parts import (
     CommitteeSettings,
     IterationResult,
     OnProgress,
     Participation,
     SimulatedTask,
+    begun_iterations,
     make_bundle,
     no_progress,
 )
@@ -49,11 +50,11 @@ from anofel.simulation.venue import POSTS_PER_BLOCK, Venue
 
 
 @dataclass(frozen=True)
-class Owner:
+class SimulatedOwner:
     """A model owner with its announced task and its committee."""
 
     role: RoleKey
-    task_id: bytes
+    task_id: TaskId
     part: SimulatedTask
     committee: SimulatedCommittee
 
@@ -81,6 +82,12 @@ class Simulation:
         """The current model of every task, by the name of the task."""
         self._settings = CommitteeSettings() if committee is None else committee
         self._settings.check(self.tasks)
+        self._before = begun_iterations(self.tasks)
+        if self._before and any(part.task.rule.schedule for part in self.tasks):
+            raise InvalidInput(
+                "A run with cryptography goes on with another board, whose iterations begin at 1, so a task "
+                "with a schedule of learning rates cannot be resumed."
+            )
         self._participation = Participation() if participation is None else participation
         self._on_progress = on_progress
         with ExitStack() as stack:
@@ -91,7 +98,7 @@ class Simulation:
             stack.callback(self.board.close)
             self._provers = Provers(keys)
             self._stack = stack.pop_all()
-        self._owners: list[Owner] = []
+        self._owners: list[SimulatedOwner] = []
         self._clients: list[list[SimulatedClient]] = []
 
     @property
@@ -132,10 +139,10 @@ class Simulation:
         self._register(certifier)
         for number, (part, committee) in enumerate(zip(self.tasks, committees, strict=True)):
             role, identity = self._venue.appoint(Purpose.OWNER, f"Owner {number + 1}")
-            body = announce(part.task, key_id=committee.key.key_id, early_end=True)
+            body = announce(part.task, key_id=KeyId(committee.key.key_id))
             board.post_as(role, body)
             task_id = body.task_id(board.genesis_hash, identity.subject)
-            self._owners.append(Owner(role, task_id, part, committee))
+            self._owners.append(SimulatedOwner(role, task_id, part, committee))
         board.next_block()  # the bundle is made; its first models are due within a few blocks
 
     def _tell_key(self, name: str) -> Report:
@@ -168,17 +175,18 @@ class Simulation:
         """Run iterations; gives the results of each task as they come, until every task has ended."""
         self.set_up()
         for _ in range(iterations):
-            live = [owner for owner in self._owners if not self._task(owner).ended]
+            live = [owner for owner in self._owners if not self._has_ended(owner)]
             if not live:
                 return
             self._open(live)
             number = self._bundle.iterations
-            order = self._participation.order(number, [len(part.clients) for part in self.tasks])
+            order = self._participation.order(
+                self._before + number, [len(part.clients) for part in self.tasks]
+            )
             names = [owner.task_id for owner in live]
             self._train([who for who in order if self._owners[who[0]].task_id in names])
-            for owner in live:
-                self.board.post_as(owner.role, end_iteration(owner.task_id, number))
-            self.board.next_block()
+            while self._bundle.phase is Phase.OPEN:
+                self.board.next_block()
             self._decrypt(live)
             results = [self._result(owner) for owner in live]
             self.board.next_block()  # what was said about ε is on the board when the caller hears of it
@@ -188,14 +196,22 @@ class Simulation:
     def _bundle(self) -> Bundle:
         return self.board.state.bundles[0]
 
-    def _task(self, owner: Owner) -> TaskState:
+    def _task(self, owner: SimulatedOwner) -> TaskState:
         return self.board.state.tasks[owner.task_id]
 
-    def _open(self, live: Sequence[Owner]) -> None:
+    def _has_ended(self, owner: SimulatedOwner) -> bool:
+        task = self._task(owner)
+        return task.ended or self._releases(owner, task) >= owner.part.task.privacy.max_releases
+
+    def _releases(self, owner: SimulatedOwner, task: TaskState) -> int:
+        """Count the sums that were opened, with those of an earlier run."""
+        return task.releases + (0 if owner.part.begun is None else owner.part.begun.releases)
+
+    def _open(self, live: Sequence[SimulatedOwner]) -> None:
         """Post the models that open the next iteration (step 1.d)."""
         following = self._bundle.iterations + 1
         for owner in live:
-            blob = self.board.store(self.models[owner.part.task.name].to_bytes())
+            blob = self.board.upload(self.models[owner.part.task.name].to_bytes())
             self.board.post_as(owner.role, post_model(owner.task_id, following, blob))
         self.board.next_block()
         assert self._bundle.phase is Phase.OPEN
@@ -210,7 +226,7 @@ class Simulation:
             sealed = self._pool.map(
                 lambda ready, update: seal_submission(ready.result(), update), prepared, updates
             )
-            self.board.post_many([self._posting(entry) for entry in sealed])
+            self.board.post_many([post_submission(self.board, entry) for entry in sealed])
             self.board.next_block()
 
     def _prepare(self, index: int, client: int) -> PreparedSubmission:
@@ -219,56 +235,46 @@ class Simulation:
 
     def _update(self, index: int, client: int, position: int) -> Integers:
         part, certified = self.tasks[index], self._clients[index][client].certified
-        certified.verify()
         return part.local_update(certified.dataset, self.models[part.task.name], position)
-
-    def _posting(self, sealed: SealedSubmission) -> Posting:
-        blobs = [self.board.store(payload) for payload in sealed.payloads]
-        return post_submission(sealed, blobs, genesis=self.board.genesis_hash)
 
     # Phase 3
 
-    def _decrypt(self, live: Sequence[Owner]) -> None:
+    def _decrypt(self, live: Sequence[SimulatedOwner]) -> None:
         """Let the committees add, count and open (steps 6 to 8), each step in its block."""
         for step in (
             SimulatedCommittee.aggregate,
             SimulatedCommittee.open_count,
             SimulatedCommittee.open_sum,
         ):
-            due = [owner for owner in live if not self._position(owner).progress.is_outcome]
+            seats = [(owner.committee, self._seat(owner)) for owner in live]
+            due = [(committee, seat) for committee, seat in seats if not seat.position.progress.is_outcome]
             if not due:
                 return
-            for owner in due:
-                step(owner.committee, self.board, self._bundle, self._task(owner))
+            for committee, seat in due:
+                step(committee, self.board, seat)
             self.board.next_block()
 
-    def _position(self, owner: Owner) -> Position:
-        current = self._bundle.current
-        assert current is not None
-        return current.positions[self._task(owner).position]
+    def _seat(self, owner: SimulatedOwner) -> Seat:
+        return Seat.of(self.board.state, owner.task_id)
 
-    def _result(self, owner: Owner) -> IterationResult:
+    def _result(self, owner: SimulatedOwner) -> IterationResult:
         """Combine the shares, make the next model and post ε (step 8′)."""
-        board, position, task, part = self.board, self._position(owner), self._task(owner), owner.part
-        name, desk, total = part.task.name, board.chain.verifier.shares, None
-        if position.progress is Progress.SUMMED:
-            total = desk.opened_vector(board.state, self._bundle, position)
-            self.models[name] = next_model(
-                board.state, self._bundle, position, desk, self.models[name], rule_of(part.task)
-            )
+        board, seat, part = self.board, self._seat(owner), owner.part
+        name, task, position = part.task.name, seat.task, seat.position
+        opened = board.openings.open_sum(seat) if position.progress is Progress.SUMMED else None
+        if opened is not None:
+            self.models[name] = next_model(board, seat)
         if task.releases > len(task.ledger):
             board.post_as(owner.role, ledger_entry(part.task, owner.task_id, task.releases))
-        current = self._bundle.current
-        assert current is not None
         return IterationResult(
             task=name,
-            iteration=current.number,
+            iteration=self._before + seat.number,
             outcome=position.progress.value,
             count=position.count,
-            posts=len(current.submissions),
-            epsilon=part.plan.epsilon(task.releases, part.task.privacy.relation),
-            metrics=part.measure(self.models[name]) if total is not None and part.measure else None,
-            reported=None if total is None else reported_metrics(part.plan, total, position.count or 0),
+            posts=len(seat.iteration.submissions),
+            epsilon=part.plan.epsilon(self._releases(owner, task), part.task.privacy.relation),
+            metrics=part.measure(self.models[name]) if opened is not None and part.measure else None,
+            reported=None if opened is None else metrics_of_sum(board, seat),
             model=self.models[name],
-            total=total,
+            total=None if opened is None else opened.vector,
         )

@@ -3,30 +3,31 @@
 import secrets
 from dataclasses import dataclass
 
-from anofel.board.local import LocalBoard
-from anofel.board.state import Bundle, TaskState
-from anofel.certificates import Purpose, RoleKey
+from anofel.board.key_runs import round_messages
+from anofel.board.seat import Seat
 from anofel.committee import schemes
 from anofel.committee.interface import (
     CommitteeKey,
     GeneratedKey,
     KeyGeneration,
     Report,
-    RoundMessage,
     RoundResult,
     Scheme,
     SecretKeyShare,
 )
+from anofel.ids import RunId
 from anofel.messages import Run
-from anofel.phase1_setup.committee_keys import generation_run, post_key, post_round
-from anofel.phase3_access.homomorphic_sum import collect, post_aggregate
-from anofel.phase3_access.partial_decryption import post_sum_share, share_of_count, share_of_sum
+from anofel.phase1_setup.step1c_committee_key import generation_run, post_key, post_round
+from anofel.phase3_access.step6_homomorphic_sum import collect, state_aggregate
+from anofel.phase3_access.step8_partial_decryption import post_sum_share, share_of_count, share_of_sum
+from anofel.pki.certificates import Purpose, RoleKey
+from anofel.simulation.local_board import LocalBoard
 from anofel.simulation.parts import CommitteeSettings
 from anofel.simulation.venue import Venue
 
 
 @dataclass(frozen=True, repr=False)
-class Member:
+class SimulatedMember:
     """An aggregator with its own share."""
 
     role: RoleKey
@@ -40,31 +41,26 @@ class SimulatedCommittee:
 
     scheme: Scheme
     key: CommitteeKey
-    members: tuple[Member, ...]
+    members: tuple[SimulatedMember, ...]
 
-    def aggregate(self, board: LocalBoard, bundle: Bundle, task: TaskState) -> None:
+    def aggregate(self, board: LocalBoard, seat: Seat) -> None:
         """Add the accepted submissions (steps 6 and 7)."""
         for member in self._acting:
-            collected = collect(board.state, bundle, task, self.scheme, self.key, board.attachments.read)
-            blob = board.store(collected.total.to_bytes())
-            body = post_aggregate(task.task_id, bundle, member.number, collected, blob)
-            board.post_as(member.role, body)
+            board.post_as(member.role, state_aggregate(board, seat, member.number, collect(board, seat)))
 
-    def open_count(self, board: LocalBoard, bundle: Bundle, task: TaskState) -> None:
+    def open_count(self, board: LocalBoard, seat: Seat) -> None:
         """Post the shares of the count (step 8)."""
         for member in self._acting:
-            board.post_as(member.role, share_of_count(board.state, bundle, task, self.key, member.share))
+            board.post_as(member.role, share_of_count(board, seat, member.share))
 
-    def open_sum(self, board: LocalBoard, bundle: Bundle, task: TaskState) -> None:
+    def open_sum(self, board: LocalBoard, seat: Seat) -> None:
         """Post the shares of the sum (step 8)."""
-        state, desk = board.state, board.chain.verifier.shares
         for member in self._acting:
-            share = share_of_sum(state, bundle, task, desk, self.scheme, self.key, member.share)
-            blob = board.store(share)
-            board.post_as(member.role, post_sum_share(state, bundle, task, member.number, blob))
+            share = share_of_sum(board, seat, member.share)
+            board.post_as(member.role, post_sum_share(board, seat, member.number, share))
 
     @property
-    def _acting(self) -> tuple[Member, ...]:
+    def _acting(self) -> tuple[SimulatedMember, ...]:
         return self.members[: self.key.shape.threshold]
 
 
@@ -87,9 +83,9 @@ def establish(
     ends = _generate(board, scheme.key_generation(report), run, [role for role, _ in appointed])
     members = []
     for number, ((role, _), end) in enumerate(zip(appointed, ends, strict=True), start=1):
-        blob = board.store(end.key.to_bytes())
+        blob = board.upload(end.key.to_bytes())
         board.post_as(role, post_key(run, number, end.key, end.transcript, blob, genesis=genesis))
-        members.append(Member(role, number, end.share))
+        members.append(SimulatedMember(role, number, end.share))
     return SimulatedCommittee(scheme, ends[0].key, tuple(members))
 
 
@@ -106,13 +102,7 @@ def _generate(
         if not rounds:
             return [result for result in results if isinstance(result, GeneratedKey)]
         for role, result in zip(roles, rounds, strict=True):
-            board.post_as(role, post_round(run, result.message, board.store(result.message.body)))
+            board.post_as(role, post_round(run, result.message, board.upload(result.message.body)))
         number = rounds[0].message.round
-        posted = board.state.runs[begun.run_id].posted[number]
-        messages = [
-            RoundMessage(
-                run_id=begun.run_id, round=number, sender=sender, body=board.attachments.read(sha256)
-            )
-            for sender, sha256 in sorted(posted.items())
-        ]
+        messages = round_messages(board.state.runs[RunId(begun.run_id)], number, board.attachments.read)
         results = [generation.advance(result.state, messages) for result in rounds]

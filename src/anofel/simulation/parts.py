@@ -7,17 +7,20 @@ from typing import Any
 
 import numpy as np
 
+from anofel.board.announcement import limits_of
 from anofel.committee import schemes
 from anofel.committee.context import MAX_POSTS, CommitteeShape
 from anofel.errors import InvalidInput
-from anofel.learning.build import rule_of, trainer_of
+from anofel.learning.build import trainer_of
 from anofel.learning.evaluate import Measure
-from anofel.learning.integer_model import IntegerModel
 from anofel.learning.trainer import Trainer
+from anofel.models.integer_model import IntegerModel
+from anofel.models.rules import rule_of
+from anofel.phase2_training.step4_local_training import make_update
 from anofel.privacy.plan import Plan
-from anofel.privacy.protect import Integers, protect, train_unit
+from anofel.privacy.protect import Integers, ProtectedUpdate
 from anofel.studies.dataset import Dataset
-from anofel.task import Task
+from anofel.tasks.task import Task
 
 OnProgress = Callable[[str, int, int], None]
 """Called with what is being done, how much of it is done, and how much there is."""
@@ -38,6 +41,8 @@ class SimulatedTask:
     """How each new model is measured; see ``anofel.learning.evaluate``."""
     own_trainer: Trainer | None = None
     """What trains a ``custom`` model; otherwise the task says it."""
+    begun: "Begun | None" = None
+    """Where an earlier run ended, if this one goes on with it."""
 
     @cached_property
     def trainer(self) -> Trainer:
@@ -50,7 +55,9 @@ class SimulatedTask:
         return Plan.of(self.task)
 
     def first_model(self) -> IntegerModel:
-        """Make the model that opens the first iteration."""
+        """Make the model that opens the first iteration, or take the last one of an earlier run."""
+        if self.begun is not None:
+            return self.begun.model
         model = rule_of(self.task).initial(self.trainer.initial(), self.task.model.scale_bits)
         expected = self.task.model.parameters
         if model.layout.size != expected:
@@ -60,9 +67,18 @@ class SimulatedTask:
         return model
 
     def local_update(self, dataset: Dataset, model: IntegerModel, position: int) -> Integers:
-        """Do step 4 for one client: train as the unit demands, clip, round, add the share of the noise."""
-        local = train_unit(self.trainer, model.parameters(), dataset, self.plan)
-        return protect(local, model.layout, self.plan, position if self.task.privacy.adaptive else None)
+        """Do step 4 for one client; whoever experiments wants to see what fails, so nothing becomes zero."""
+        made = ProtectedUpdate(make_update(self.trainer, model, dataset, self.plan))
+        return made.with_noise(self.plan, position if self.task.privacy.adaptive else None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Begun:
+    """What an earlier run of the same task left: its iterations and releases count on."""
+
+    model: IntegerModel
+    iterations: int
+    releases: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,7 +93,7 @@ class CommitteeSettings:
         """Refuse what no committee can add, before anything is made. Raises ``InvalidInput``."""
         CommitteeShape(num_members=self.members, threshold=self.threshold)
         for part in tasks:
-            schemes.by_name(self.scheme).required_bits(part.plan.value_bound, part.task.privacy.max_posts)
+            schemes.by_name(self.scheme).required_bits(limits_of(part.task, part.task.privacy.max_posts))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,6 +162,11 @@ def make_bundle(tasks: Sequence[SimulatedTask]) -> list[SimulatedTask]:
     if posts > MAX_POSTS:
         raise InvalidInput(f"A committee adds at most {MAX_POSTS} posts, not {posts}.")
     return [_with_max_posts(part, posts) for part in tasks]
+
+
+def begun_iterations(tasks: Sequence[SimulatedTask]) -> int:
+    """How many iterations earlier runs had; tasks of one bundle go on together."""
+    return max((part.begun.iterations for part in tasks if part.begun is not None), default=0)
 
 
 def _check_clients(part: SimulatedTask) -> None:

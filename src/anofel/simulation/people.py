@@ -2,32 +2,30 @@
 
 from dataclasses import dataclass, field
 
-from anofel.board.local import LocalBoard
 from anofel.board.state import Bundle
-from anofel.certificates import Purpose
 from anofel.errors import InvalidInput
-from anofel.keys import KeyDirectory
 from anofel.learning.certified import CertifiedDataset, dataset_digest
 from anofel.messages import Posting
-from anofel.phase1_setup.certification import (
+from anofel.phase1_setup.step1a_certifier_key import offer_key
+from anofel.phase1_setup.step1b_certification import (
     Credential,
     fresh_nonce,
     issue_certificate,
     request_certificate,
 )
-from anofel.phase1_setup.certifier_keys import offer_key
-from anofel.phase1_setup.client_registration import post_registration, register
-from anofel.phase2_training.submit_update import PreparedSubmission, prepare_submission
+from anofel.phase1_setup.step1b_registration import register
+from anofel.phase2_training.step5_submission import PreparedSubmission, prepare_submission
+from anofel.pki.certificates import Purpose
 from anofel.primitives import (
     CertifierSecret,
     DatasetDigest,
     DatasetType,
-    Epoch,
     MasterPublicKey,
     MasterSecret,
-    MessageSecret,
     Salt,
 )
+from anofel.proofs.keys import KeyDirectory
+from anofel.simulation.local_board import LocalBoard
 from anofel.simulation.venue import Venue
 from anofel.studies.dataset import Dataset
 
@@ -77,27 +75,12 @@ class SimulatedClient:
 
     def registration(self, board: LocalBoard, provers: Provers) -> Posting:
         """Register anonymously (step 1.b, second half)."""
-        state, secret = board.state, MessageSecret.generate()
-        content = register(
-            self.credential,
-            salt=self.salt,
-            message_secret=secret,
-            certifiers=state.certifier_tree,
-            epoch=Epoch(board.genesis_hash, state.epoch),
-            prover=provers.registration,
-        )
-        return post_registration(content, secret, genesis=board.genesis_hash, epoch=state.epoch)
+        return register(board.state, self.credential, salt=self.salt, prover=provers.registration)
 
     def prepare(
         self, board: LocalBoard, bundle: Bundle, target: int | None, provers: Provers
     ) -> PreparedSubmission:
         """Make everything of a submission that does not depend on the update (step 5)."""
         return prepare_submission(
-            board.state,
-            bundle,
-            self.credential,
-            salt=self.salt,
-            target=target,
-            prover=provers.submission,
-            key_of=board.chain.verifier.shares.key_of,
+            board, bundle, self.credential, salt=self.salt, target=target, prover=provers.submission
         )

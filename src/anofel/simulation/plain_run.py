@@ -10,13 +10,14 @@ from typing import Final, Self
 import numpy as np
 
 from anofel.board.state import Progress
-from anofel.learning.build import rule_of
+from anofel.models.rules import rule_of
 from anofel.privacy.metric_slots import reported_metrics
 from anofel.simulation.parts import (
     IterationResult,
     OnProgress,
     Participation,
     SimulatedTask,
+    begun_iterations,
     make_bundle,
     no_progress,
 )
@@ -41,8 +42,10 @@ class InsecurePlainSimulation:
         self._on_progress = on_progress
         self.models = {part.task.name: part.first_model() for part in self.tasks}
         """The current model of every task, by the name of the task."""
-        self._iteration = 0
-        self._releases = dict.fromkeys(self.models, 0)
+        self._iteration = begun_iterations(self.tasks)
+        self._releases = {
+            part.task.name: 0 if part.begun is None else part.begun.releases for part in self.tasks
+        }
 
     def __enter__(self) -> Self:
         return self

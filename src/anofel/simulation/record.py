@@ -1,41 +1,114 @@
-"""What a simulation leaves in a directory: models, results, and the board beside them.
+"""What a simulation leaves in a directory, written as it goes: an interrupted run loses nothing.
 
-======================  =============================================================
-``result.json``         what ``--json`` prints
-``models/``             the model after every iteration that made one, as on the board
-``board/``              the board, for ``anofel audit``; not there without cryptography
-======================  =============================================================
+=========================  =============================================================
+``result.json``            what ``--json`` prints, so far
+``models/NAME-N.model``    the model that iteration N made, as on the board
+``models/NAME-best.model`` the best one by the owner's rows
+``board/``                 the board, for ``anofel audit``; not there without cryptography
+``board-2/`` …             the board of each run that went on with an earlier one
+=========================  =============================================================
 """
 
 import json
-import re
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from anofel.disk.files import read_small_file, replace_file
 from anofel.errors import InvalidInput
-from anofel.files import write_new_file
-from anofel.simulation.parts import IterationResult
+from anofel.models.files import model_name
+from anofel.models.integer_model import IntegerModel
+from anofel.simulation.parts import Begun, IterationResult
+from anofel.tasks.task import Task
 
 RESULT: Final = "result.json"
 MODELS: Final = "models"
+_MAX_RESULT: Final = 1 << 28
 
 
-def prepare_directory(directory: Path) -> None:
-    """Make a new directory. Raises ``InvalidInput`` if there is something in it."""
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        if any(directory.iterdir()):
-            raise InvalidInput(f"{directory} is not empty; give the name of a new directory.")
-    except OSError as error:
-        raise InvalidInput(f"{directory} cannot be made: {error.strerror or error}.") from None
+@dataclass
+class Record:
+    """The directory of a run, and everything that earlier runs left in it."""
 
+    directory: Path
+    document: dict[str, Any] = field(default_factory=dict)
+    """What ``result.json`` holds."""
 
-def write_result(directory: Path, document: Mapping[str, Any], results: list[IterationResult]) -> None:
-    """Write the results and the models."""
-    (directory / MODELS).mkdir()
-    for result in results:
-        if result.total is not None:
-            name = re.sub(r"[^A-Za-z0-9._-]", "_", result.task)
-            write_new_file(directory / MODELS / f"{name}-{result.iteration}.model", result.model.to_bytes())
-    write_new_file(directory / RESULT, (json.dumps(document, indent=2) + "\n").encode())
+    @classmethod
+    def new(cls, directory: Path) -> "Record":
+        """Make a new directory. Raises ``InvalidInput`` if there is something in it."""
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+            if any(directory.iterdir()):
+                raise InvalidInput(
+                    f"{directory} is not empty; give the name of a new directory, or --resume to go on in it."
+                )
+            (directory / MODELS).mkdir()
+        except OSError as error:
+            raise InvalidInput(f"{directory} cannot be made: {error.strerror or error}.") from None
+        return cls(directory)
+
+    @classmethod
+    def resume(cls, directory: Path) -> "Record":
+        """Open the directory of an earlier run. Raises ``InvalidInput``."""
+        path = directory / RESULT
+        if not path.is_file():
+            raise InvalidInput(f"There is no run to resume in {directory}: it has no {RESULT}.")
+        try:
+            document = json.loads(read_small_file(path, _MAX_RESULT))
+            digests, iterations = document["tasks"], document["iterations"]
+        except (ValueError, KeyError, TypeError):
+            raise InvalidInput(f"{path} is not the result of a simulation.") from None
+        if not isinstance(digests, dict) or not isinstance(iterations, list):
+            raise InvalidInput(f"{path} is not the result of a simulation.")
+        return cls(directory, document)
+
+    @property
+    def iterations(self) -> list[dict[str, Any]]:
+        """The results so far, as documents."""
+        return list(self.document.get("iterations", []))
+
+    def begun(self, task: Task) -> Begun | None:
+        """Say where a task stands; None if it has not begun. Raises ``InvalidInput`` for another task."""
+        known = self.document.get("tasks", {}).get(task.name)
+        if known is None and self.document:
+            raise InvalidInput(f"The run in {self.directory} has no task '{task.name}'.")
+        if known not in (None, task.digest().hex()):
+            raise InvalidInput(
+                f"The task '{task.name}' has changed since the run in {self.directory}; begin a new one."
+            )
+        done = [entry for entry in self.iterations if entry["task"] == task.name]
+        summed = [entry["iteration"] for entry in done if entry["outcome"] == "summed"]
+        if not done or not summed:
+            return None
+        model = IntegerModel.load(self.directory / MODELS / model_name(task.name, summed[-1]))
+        return Begun(model=model, iterations=done[-1]["iteration"], releases=len(summed))
+
+    def best(self, task: str) -> tuple[float, int, IntegerModel] | None:
+        """Give loss, iteration and model of the best one so far."""
+        found = self.document.get("best", {}).get(task)
+        if found is None:
+            return None
+        model = IntegerModel.load(self.directory / MODELS / model_name(task, "best"))
+        return found["loss"], found["iteration"], model
+
+    def board(self) -> Path:
+        """Name a directory for the board of this run."""
+        number = 1
+        while (path := self.directory / ("board" if number == 1 else f"board-{number}")).exists():
+            number += 1
+        return path
+
+    def keep(self, result: IterationResult, *, is_best: bool) -> None:
+        """Write the model of an iteration, if it made one."""
+        if result.total is None:
+            return
+        data = result.model.to_bytes()
+        replace_file(self.directory / MODELS / model_name(result.task, result.iteration), data)
+        if is_best:
+            replace_file(self.directory / MODELS / model_name(result.task, "best"), data)
+
+    def write(self, document: Mapping[str, Any]) -> None:
+        """Write the results so far."""
+        replace_file(self.directory / RESULT, (json.dumps(document, indent=2) + "\n").encode())

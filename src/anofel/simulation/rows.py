@@ -6,7 +6,7 @@ import numpy as np
 
 from anofel.errors import InvalidInput
 from anofel.studies.dataset import Dataset
-from anofel.studies.schema import ImageSchema, Schema
+from anofel.tasks.schema import ImageSchema, Schema
 
 _SPREAD = 1.0
 """Standard deviation of a made-up feature; schemas scale real ones to about the same."""

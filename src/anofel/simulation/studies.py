@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
 
+from anofel.errors import InvalidInput
 from anofel.learning.build import trainer_of
 from anofel.learning.evaluate import evaluate_on
 from anofel.learning.splits import split_rows
@@ -14,10 +15,10 @@ from anofel.privacy.plan import Plan
 from anofel.simulation.parts import SimulatedTask
 from anofel.simulation.rows import made_up_rows
 from anofel.studies.catalogue import study_named
-from anofel.studies.dataset import Dataset
-from anofel.studies.load import chosen_rows, encoded, hold_out
-from anofel.studies.schema import Schema
-from anofel.task import Task, read_task
+from anofel.studies.dataset import Dataset, joined
+from anofel.studies.load import chosen_rows, encoded, hold_out, load_file
+from anofel.tasks.schema import Schema
+from anofel.tasks.task import Task, read_task
 
 DEFAULT_CLIENTS = 16
 _LEARNING_RATE = 5
@@ -32,17 +33,47 @@ class RowSource:
 
     split: str = "iid"
     seed: int = 0
-    file: Path | None = None
-    """A user's own file; otherwise the study that the task names."""
+    files: tuple[Path, ...] = ()
+    """A user's own files: one that is dealt out, or one for each client; otherwise the task's study."""
     made_up: int = 0
     """How many rows to make up instead; they describe nobody."""
+    validation: Path | None = None
+    """Rows of the owner's own to measure by; otherwise one row in five is kept back."""
 
-    def load(self, study: str, schema: Schema) -> tuple[Dataset, Dataset]:
-        """Load rows to train on, and rows to test on. Raises ``InvalidInput`` and ``StudyNotFetched``."""
+    def deal(self, study: str, schema: Schema, clients: int) -> tuple[list[Dataset], Dataset]:
+        """Give each client its rows, and the owner rows to measure by.
+
+        Raises ``InvalidInput`` and ``StudyNotFetched``.
+        """
+        if len(self.files) > 1:
+            return self._one_file_each(schema, clients)
         if self.made_up:
-            return hold_out(made_up_rows(schema, self.made_up, self.seed), self.seed)
-        train, test = chosen_rows(study, schema, self.file, self.seed)
-        return encoded(train), encoded(test)
+            train, test = hold_out(made_up_rows(schema, self.made_up, self.seed), self.seed)
+        elif self.files and self.validation is not None:
+            train = test = load_file(self.files[0], schema)
+        else:
+            file = self.files[0] if self.files else None
+            first, second = chosen_rows(study, schema, file, self.seed)
+            train, test = encoded(first), encoded(second)
+        if self.validation is not None:
+            test = load_file(self.validation, schema)
+        return split_rows(train, clients, self.split, self.seed), test
+
+    def _one_file_each(self, schema: Schema, clients: int) -> tuple[list[Dataset], Dataset]:
+        if clients != len(self.files):
+            raise InvalidInput(f"There are {len(self.files)} files of rows for {clients} clients.")
+        loaded, problems = [], []
+        for path in self.files:
+            try:
+                loaded.append(load_file(path, schema))
+            except InvalidInput as error:
+                problems.append(f"{path}: {error}")
+        if problems:
+            raise InvalidInput(" ".join(problems))
+        if self.validation is not None:
+            return loaded, load_file(self.validation, schema)
+        parts = [hold_out(rows, self.seed) for rows in loaded]
+        return [train for train, _ in parts], joined([test for _, test in parts])
 
 
 def of_task_file(
@@ -55,11 +86,11 @@ def of_task_file(
     """
     task = Task.load(path)
     trains = trainer_of(task, trainer)
-    train, test = source.load(task.study, task.schema)
-    number = task.privacy.expected_clients if clients is None else clients
+    usual = len(source.files) if len(source.files) > 1 else task.privacy.expected_clients
+    parts, test = source.deal(task.study, task.schema, usual if clients is None else clients)
     return SimulatedTask(
         task,
-        split_rows(train, number, source.split, source.seed),
+        parts,
         evaluate_on(task, test, trains) if isinstance(trains, Predictor) else None,
         own_trainer=trains,
     )
@@ -72,8 +103,7 @@ def of_study(
 
     Sums open with all clients, or where some drop out, with twice as many missing as expected.
     """
-    train, test = source.load(name, study_named(name).schema())
-    parts = split_rows(train, clients, source.split, source.seed)
+    parts, test = source.deal(name, study_named(name).schema(), clients)
     least = max(2, int(clients * (1 - 2 * dropout)))
     task = _study_task(name, parts, least, iterations)
     noise = noise_multiplier(Plan.of(task), target_epsilon, task.privacy.relation)

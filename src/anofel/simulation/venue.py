@@ -7,13 +7,13 @@ from pathlib import Path
 
 from anofel.board.chain import RULE_VERSION
 from anofel.board.genesis import INSECURE_CA, INSECURE_KEYS, VERSION, check_genesis
-from anofel.board.local import LocalBoard, LocalDirectory
-from anofel.certificates import Identity, Purpose, RoleKey, verify_chain
-from anofel.keys import KeyDirectory
 from anofel.messages import Class, Genesis, Limits, Validator
+from anofel.pki.certificates import Identity, Purpose, RoleKey, verify_chain
+from anofel.pki.testing_ca import TestAuthority
 from anofel.primitives import MessageSecret
+from anofel.proofs.keys import KeyDirectory
+from anofel.simulation.local_board import LocalBoard, LocalDirectory
 from anofel.simulation.parts import SimulatedTask
-from anofel.testing_ca import TestAuthority
 
 POSTS_PER_BLOCK = 64
 """How many clients act between two blocks; it bounds what is in memory at once."""
@@ -69,7 +69,7 @@ class Venue:
             flaws.append(INSECURE_KEYS)
         size = Class(
             max_length=max(part.plan.dimension for part in tasks),
-            max_posts=tasks[0].task.privacy.max_posts,
+            max_posts=max(part.task.privacy.max_posts for part in tasks),
             post_from=0,
             train=num_clients // POSTS_PER_BLOCK + 3,
             aggregate=2,
@@ -85,8 +85,7 @@ class Venue:
             rules=RULE_VERSION,
             interval_ms=1000,
             roots=(self._authority.root,),
-            registration_key=self.keys.verification["registration"].key_id,
-            submission_key=self.keys.verification["submission"].key_id,
+            **self.keys.pins(),
             validators=(Validator(key=validator.public_key().to_bytes(), power=1),),
             holders=(storage.chain,),
             quorum=1,

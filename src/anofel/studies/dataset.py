@@ -19,7 +19,7 @@ Nothing else reaches a trainer: identifying and unused columns are gone before t
 
 import math
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol, Self
 
@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anofel.errors import InvalidInput
-from anofel.studies.schema import Schema, schema_digest
+from anofel.tasks.schema import Schema, schema_digest
 
 _MAGIC = b"anofel.dataset.1"
 _SAMPLE_CODES = {"|u1": 1, "<i4": 4}
@@ -82,6 +82,15 @@ class Dataset:
     def take(self, rows: NDArray[np.int64]) -> "Dataset":
         """Select rows, in the order given."""
         return Dataset(self.features[rows], self.labels[rows], self.schema)
+
+
+def joined(parts: Sequence[Dataset]) -> Dataset:
+    """Put datasets of one schema together."""
+    return Dataset(
+        np.concatenate([part.features for part in parts]),
+        np.concatenate([part.labels for part in parts]),
+        parts[0].schema,
+    )
 
 
 def canonical_chunks(dataset: Dataset) -> Iterator[bytes]:

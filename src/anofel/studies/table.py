@@ -1,33 +1,91 @@
-"""Read users' own tables (CSV, Parquet, NumPy) and turn them into a dataset by the schema."""
+"""Read users' own tables: CSV, Parquet, NumPy.
+
+Rules for CSV, in the same words in ``docs/studies.md``:
+
+1. The delimiter is the one of comma, semicolon, tab and bar that the first line holds most often.
+2. Where the delimiter is no comma and no number has a point, a comma in a number is its decimal comma, unless
+   all such numbers could be thousands; then the file is refused.
+3. A file without rows is refused.
+"""
 
 import csv
 import io
 import math
+import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from anofel.errors import InvalidInput
-from anofel.studies.dataset import Dataset
-from anofel.studies.schema import CategoryColumn, NumberColumn, TableSchema
 
-_MISSING = frozenset({"", "na", "nan", "null", "none"})
+_MISSING = frozenset({"", "na", "nan", "null", "none", "<na>", "nat"})
+_DELIMITERS: Final = (",", ";", "\t", "|")
+_DECIMAL_COMMA: Final = re.compile(r"[+-]?\d+,\d+")
+_THOUSANDS: Final = re.compile(r"[+-]?\d{1,3}(,\d{3})+")
+_POINT: Final = re.compile(r"[+-]?\d*\.\d+")
+_SHOWN: Final = 20
+_SHOWN_PER_COLUMN: Final = 3
+
+
+class Misfit(NamedTuple):
+    """One cell that breaks the schema, or one row that is not like the first line."""
+
+    line: int
+    column: str
+    reason: str
 
 
 class RowDoesNotFit(InvalidInput):
-    """A row breaks the schema; says line, column and reason."""
+    """Rows break the schema; says line, column and reason of each, and not the same a hundred times."""
 
     code = "row-does-not-fit"
 
-    def __init__(self, line: int, column: str, reason: str) -> None:
-        super().__init__(f"Line {line}, column '{column}': {reason}.")
-        self.line = line
-        self.column = column
-        self.reason = reason
+    def __init__(self, misfits: Sequence[Misfit]) -> None:
+        shown, seen = [], Counter[str]()
+        for misfit in misfits:
+            seen[misfit.column] += 1
+            if seen[misfit.column] <= _SHOWN_PER_COLUMN:
+                shown.append(f"line {misfit.line}, column '{misfit.column}': {misfit.reason}")
+        if len(shown) > _SHOWN:
+            shown = [*shown[:_SHOWN], f"and {len(shown) - _SHOWN} more"]
+        shown += [
+            f"{count - _SHOWN_PER_COLUMN:,} more lines of column '{name}'"
+            for name, count in seen.items()
+            if count > _SHOWN_PER_COLUMN
+        ][:_SHOWN]
+        super().__init__(f"L{'; '.join(shown)[1:]}.")
+        self.misfits = tuple(misfits)
+        """All of them, in the order of columns and lines."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MemoryFile:
+    """A file that is in memory only: data that is shown to us and must not reach the disk."""
+
+    name: str
+    data: bytes
+
+    @property
+    def suffix(self) -> str:
+        """The ending of the name."""
+        return Path(self.name).suffix
+
+    def __str__(self) -> str:
+        return self.name
+
+
+AnyFile = Path | MemoryFile
+
+
+def opened(file: AnyFile) -> BinaryIO:
+    """Open a file for reading bytes."""
+    return io.BytesIO(file.data) if isinstance(file, MemoryFile) else file.open("rb")
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +94,16 @@ class Table:
 
     columns: Mapping[str, Sequence[str]]
     lines: Sequence[int]
+    decimal: str = "."
+    """What stands before the fraction of a number."""
+
+    def number(self, cell: str) -> float | None:
+        """Read a cell as a finite number; None if it is none."""
+        try:
+            value = float(cell.replace(",", ".") if self.decimal == "," else cell)
+        except ValueError:
+            return None
+        return value if math.isfinite(value) else None
 
     def __len__(self) -> int:
         return len(self.lines)
@@ -46,42 +114,20 @@ class Table:
     def take(self, rows: NDArray[np.int64]) -> "Table":
         """Select rows, in the order given; they are numbered anew."""
         columns = {name: [cells[row] for row in rows] for name, cells in self.columns.items()}
-        return Table(columns, range(1, len(rows) + 1))
+        return Table(columns, range(1, len(rows) + 1), self.decimal)
 
     def to_csv(self) -> bytes:
         """Write it as CSV, with the names of the columns in the first line."""
         text = io.StringIO()
-        writer = csv.writer(text)
+        writer = csv.writer(text, delimiter=";" if self.decimal == "," else ",")
         writer.writerow(self.columns)
         writer.writerows(zip(*self.columns.values(), strict=True))
         return text.getvalue().encode()
 
 
-@dataclass(frozen=True, eq=False)
-class TableRows:
-    """A table and the dataset that it encodes to, row by row."""
-
-    table: Table
-    dataset: Dataset
-
-    @classmethod
-    def of(cls, table: Table, schema: TableSchema) -> "TableRows":
-        """Encode a table. Raises ``RowDoesNotFit``."""
-        return cls(table, encode_table(table, schema))
-
-    @property
-    def labels(self) -> NDArray[np.int32]:
-        """The class of each row."""
-        return self.dataset.labels
-
-    def take(self, rows: NDArray[np.int64]) -> "TableRows":
-        """Select rows, in the order given."""
-        return TableRows(self.table.take(rows), self.dataset.take(rows))
-
-
-def read_table(path: Path) -> Table:
+def read_table(path: AnyFile) -> Table:
     """Read a table by its file ending: ``.csv``, ``.parquet`` or ``.npz`` (one array per column)."""
-    if not path.is_file():
+    if isinstance(path, Path) and not path.is_file():
         raise InvalidInput(f"There is no file '{path}'.")
     readers = {".csv": _read_csv, ".parquet": _read_parquet, ".npz": _read_npz}
     reader = readers.get(path.suffix.lower())
@@ -90,64 +136,88 @@ def read_table(path: Path) -> Table:
     return reader(path)
 
 
-def _read_csv(path: Path) -> Table:
+def _read_csv(path: AnyFile) -> Table:
     try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
+        with io.TextIOWrapper(opened(path), encoding="utf-8-sig", newline="") as file:
             return parse_csv(file)
     except UnicodeDecodeError:
         raise InvalidInput(f"'{path.name}' is not UTF-8 text.") from None
+    except csv.Error as error:
+        raise InvalidInput(f"'{path.name}' is not CSV: {error}.") from None
 
 
 def parse_csv(lines: Iterable[str]) -> Table:
-    """Parse CSV text whose first line names the columns."""
-    rows = csv.reader(lines)
+    """Parse CSV text whose first line names the columns. Raises ``InvalidInput``."""
+    text = iter(lines)
+    first = next(text, "")
+    delimiter = max(_DELIMITERS, key=first.count)  # (1); the first of equals
+    rows = csv.reader(chain([first], text), delimiter=delimiter)
     header = [name.strip() for name in next(rows, [])]
     if not header or len(set(header)) != len(header):
         raise InvalidInput("The first line must name every column once.")
-    body, line_numbers = [], []
+    body, line_numbers, misfits = [], [], []
     for row in rows:
-        if len(row) != len(header):
-            raise RowDoesNotFit(
-                rows.line_num,
-                header[min(len(row), len(header) - 1)],
-                f"the row has {len(row)} cells where the header has {len(header)}",
-            )
-        body.append(row)
-        line_numbers.append(rows.line_num)
-    cells = list(zip(*body, strict=True)) or [()] * len(header)
-    return Table(dict(zip(header, cells, strict=True)), line_numbers)
+        if row and len(row) != len(header):
+            column = header[min(len(row), len(header) - 1)]
+            reason = f"the row has {len(row)} cells where the header has {len(header)}"
+            misfits.append(Misfit(rows.line_num, column, reason))
+        elif row:
+            body.append(row)
+            line_numbers.append(rows.line_num)
+    if misfits:
+        raise RowDoesNotFit(misfits)
+    if not body:  # (3)
+        raise InvalidInput("The file names columns and has no rows.")
+    columns = dict(zip(header, zip(*body, strict=True), strict=True))
+    return Table(columns, line_numbers, "." if delimiter == "," else _decimal_of(columns))
 
 
-def _read_parquet(path: Path) -> Table:
+def _decimal_of(columns: Mapping[str, Sequence[str]]) -> str:
+    """Say what stands before the fraction of the numbers in a file whose delimiter is no comma (2)."""
+    cells = [cell.strip() for texts in columns.values() for cell in texts]
+    with_comma = [cell for cell in cells if _DECIMAL_COMMA.fullmatch(cell) or _THOUSANDS.fullmatch(cell)]
+    if not with_comma or any(_POINT.fullmatch(cell) for cell in cells):
+        return "."
+    if all(_THOUSANDS.fullmatch(cell) for cell in with_comma):
+        raise InvalidInput(
+            f"The comma in '{with_comma[0]}' may stand before a fraction or between thousands; "
+            "write numbers with a point and without commas between thousands."
+        )
+    return ","
+
+
+def _read_parquet(path: AnyFile) -> Table:
     try:
         from pyarrow import parquet
     except ImportError:
         raise InvalidInput("Parquet files need the extra: pip install 'anofel[parquet]'.") from None
     try:
-        table = parquet.read_table(path)
+        with opened(path) as file:
+            table = parquet.read_table(file)
     except (OSError, ValueError) as error:
         raise InvalidInput(f"'{path.name}' is not a Parquet file: {error}.") from None
     columns = {
-        name: [_as_text(cell) for cell in table.column(name).to_pylist()] for name in table.column_names
+        name: [as_text(cell) for cell in table.column(name).to_pylist()] for name in table.column_names
     }
     return Table(columns, range(1, table.num_rows + 1))
 
 
-def _read_npz(path: Path) -> Table:
+def _read_npz(path: AnyFile) -> Table:
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        with opened(path) as file, np.load(file, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
     except (OSError, ValueError) as error:
         raise InvalidInput(f"'{path.name}' is not a NumPy archive without pickles: {error}.") from None
     lengths = {array.shape for array in arrays.values()}
     if len(lengths) != 1 or len(next(iter(lengths))) != 1:
         raise InvalidInput(f"'{path.name}' must hold one-dimensional arrays of one length, one per column.")
-    columns = {name: [_as_text(cell) for cell in array.tolist()] for name, array in arrays.items()}
+    columns = {name: [as_text(cell) for cell in array.tolist()] for name, array in arrays.items()}
     return Table(columns, range(1, next(iter(lengths))[0] + 1))
 
 
-def _as_text(cell: Any) -> str:
-    if cell is None:
+def as_text(cell: Any) -> str:
+    """Write a cell as a text file would have it; nothing, if it is missing."""
+    if cell is None or (isinstance(cell, float) and math.isnan(cell)):
         return ""
     if isinstance(cell, bool):
         return str(int(cell))
@@ -156,92 +226,6 @@ def _as_text(cell: Any) -> str:
     return str(cell)
 
 
-def encode_table(table: Table, schema: TableSchema) -> Dataset:
-    """Apply the schema to a table (rules 1 to 3 of :mod:`anofel.studies.schema`)."""
-    columns = _remove_identifying(table, schema)
-    blocks = []
-    for column in schema.columns:
-        cells = columns[column.name]
-        if isinstance(column, CategoryColumn):
-            blocks.append(_encode_category(cells, column, schema, table.lines))
-        else:
-            blocks.append(_encode_number(cells, column, schema, table.lines))
-    features = np.column_stack(blocks).astype(np.int32).reshape(len(table), len(schema.feature_names))
-    return Dataset(features, _encode_label(columns[schema.label], schema, table.lines), schema)
-
-
-def _remove_identifying(table: Table, schema: TableSchema) -> dict[str, Sequence[str]]:
-    wanted = {column.name for column in schema.columns} | {schema.label}
-    for name in sorted(wanted - table.columns.keys()):
-        raise InvalidInput(f"The schema needs column '{name}', which the file does not have.")
-    for name in sorted(table.columns.keys() - wanted - set(schema.identifying) - set(schema.unused)):
-        raise InvalidInput(
-            f"The schema does not know column '{name}'; name it as a feature, identifying or unused."
-        )
-    return {name: cells for name, cells in table.columns.items() if name in wanted}
-
-
-def _is_missing(cell: str) -> bool:
+def is_missing(cell: str) -> bool:
+    """Whether a cell says that there is no value."""
     return cell.strip().lower() in _MISSING
-
-
-def _encode_number(
-    cells: Sequence[str], column: NumberColumn, schema: TableSchema, lines: Sequence[int]
-) -> NDArray[np.int64]:
-    low, high = float(column.low), float(column.high)
-    values = np.empty(len(cells))
-    missing = np.zeros(len(cells), dtype=np.int64)
-    for index, cell in enumerate(cells):
-        if _is_missing(cell):
-            if column.missing is None:
-                raise RowDoesNotFit(lines[index], column.name, "the value is missing")
-            values[index], missing[index] = float(column.missing), 1
-            continue
-        try:
-            value = float(cell)
-        except ValueError:
-            value = math.nan
-        if not math.isfinite(value):
-            raise RowDoesNotFit(lines[index], column.name, f"'{cell.strip()}' is not a number")
-        if not low <= value <= high:
-            if column.outside == "refuse":
-                raise RowDoesNotFit(
-                    lines[index],
-                    column.name,
-                    f"{cell.strip()} {column.unit} lies outside {column.low} … {column.high}",
-                )
-            value = min(max(value, low), high)
-        values[index] = value
-    scaled = (values - float(column.offset)) / float(column.scale)
-    numbers = np.rint(np.ldexp(scaled, schema.fraction_bits)).astype(np.int64)
-    return (
-        np.column_stack([numbers, missing << schema.fraction_bits]) if column.indicator else numbers[:, None]
-    )
-
-
-def _encode_category(
-    cells: Sequence[str], column: CategoryColumn, schema: TableSchema, lines: Sequence[int]
-) -> NDArray[np.int64]:
-    index_of = {value: index for index, value in enumerate(column.values)}
-    block = np.zeros((len(cells), len(column.values)), dtype=np.int64)
-    for index, cell in enumerate(cells):
-        value = cell.strip()
-        if value not in index_of and _is_missing(cell):
-            if column.missing is None:
-                raise RowDoesNotFit(lines[index], column.name, "the value is missing")
-            value = column.missing
-        if value not in index_of:
-            raise RowDoesNotFit(lines[index], column.name, f"'{value}' is not among the values")
-        block[index, index_of[value]] = 1 << schema.fraction_bits
-    return block[:, 1:]
-
-
-def _encode_label(cells: Sequence[str], schema: TableSchema, lines: Sequence[int]) -> NDArray[np.int32]:
-    index_of = {value: index for index, value in enumerate(schema.label_values)}
-    labels = np.empty(len(cells), dtype=np.int32)
-    for index, cell in enumerate(cells):
-        position = index_of.get(cell.strip())
-        if position is None:
-            raise RowDoesNotFit(lines[index], schema.label, f"'{cell.strip()}' is not a value of the label")
-        labels[index] = position
-    return labels

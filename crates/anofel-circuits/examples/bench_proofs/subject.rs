@@ -36,6 +36,7 @@ pub struct Subject<'a, S: Statement> {
     stock_bytes: Vec<u8>,
     key: ProvingKey,
     key_bytes: Vec<u8>,
+    tables: Vec<u8>,
     id: KeyId,
     verifier: Verifier,
     batch: Vec<(Vec<Fr>, Proof)>,
@@ -77,6 +78,7 @@ impl<'a, S: Statement> Subject<'a, S> {
             id: id_of(&key_bytes),
             stock,
             stock_bytes,
+            tables: key.to_tables(),
             key,
             key_bytes,
             batch: Vec::new(),
@@ -140,15 +142,24 @@ impl<'a, S: Statement> Subject<'a, S> {
         Taken { wall: each(taken.wall), cpu: taken.cpu.map(each) }
     }
 
-    fn load(&self, bytes: &[u8]) {
-        black_box(ProvingKey::from_bytes(S::Circuit::KIND, bytes, &self.id).expect("our key"));
+    /// Every point of the key checked, and the tables made, as it is done once.
+    fn expand(&self) {
+        let kind = S::Circuit::KIND;
+        black_box(ProvingKey::from_bytes(kind, &self.key_bytes, &self.id).expect("our key"));
+    }
+
+    /// The tables that were made before, as at every start.
+    fn load(&self, tables: &[u8], key: &[u8]) {
+        let kind = S::Circuit::KIND;
+        black_box(ProvingKey::from_tables(kind, tables, key, &self.id).expect("our tables"));
     }
 
     fn load_file(&self, scratch: &Path) -> Taken {
-        let path = scratch.join("proving.key");
-        fs::write(&path, &self.key_bytes).expect("the scratch directory is writable");
-        let (taken, ()) = time(|| self.load(&fs::read(&path).expect("just written")));
-        taken
+        let (key, tables) = (scratch.join("proving.key"), scratch.join("tables"));
+        fs::write(&key, &self.key_bytes).expect("the scratch directory is writable");
+        fs::write(&tables, &self.tables).expect("the scratch directory is writable");
+        let read = |path| fs::read(path).expect("just written");
+        time(|| self.load(&read(&tables), &read(&key))).0
     }
 
     fn stock_load(&self) -> Taken {
@@ -169,6 +180,7 @@ impl<S: Statement> Measured for Subject<'_, S> {
             "entries": self.shape.entries,
             "digest": digest,
             "key_bytes": self.key_bytes.len(),
+            "tables_bytes": self.tables.len(),
             "stock_key_bytes": self.stock_bytes.len(),
         })
     }
@@ -180,7 +192,8 @@ impl<S: Statement> Measured for Subject<'_, S> {
             "stock-prove" => self.stock_prove(),
             "verify" => self.verify(),
             "verify-batch" => self.verify_batch(),
-            "load" => time(|| self.load(&self.key_bytes)).0,
+            "expand" => time(|| self.expand()).0,
+            "load" => time(|| self.load(&self.tables, &self.key_bytes)).0,
             "load-file" => self.load_file(scratch),
             "stock-load" => self.stock_load(),
             "setup" => time(|| insecure_development_key(S::Circuit::KIND, &mut OsRng)).0,

@@ -6,7 +6,9 @@
 pub mod ark;
 pub mod key;
 pub mod msm;
+pub(crate) mod points;
 pub mod proof;
 pub mod prover;
+pub mod proving_key;
 pub mod setup;
 pub mod verifier;

@@ -92,21 +92,21 @@ pub struct Table<P: SWCurveConfig> {
 }
 
 impl<P: SWCurveConfig> Table<P> {
-    /// Computes the multiples.
+    /// Computes the multiples; neutral bases are left out.
     pub fn new(bases: &[Affine<P>]) -> Self {
-        let count = bases.iter().filter(|base| !base.is_zero()).count();
-        Self::with_layout(bases, Layout::for_bases(count))
+        let (scalars, bases): (Vec<u32>, Vec<Affine<P>>) =
+            (0..).zip(bases).filter(|(_, base)| !base.is_zero()).unzip();
+        Self::of_bases(scalars, &bases)
     }
 
-    /// Computes the multiples for a given layout.
-    pub fn with_layout(bases: &[Affine<P>], layout: Layout) -> Self {
-        let scalars: Vec<u32> =
-            (0..bases.len()).filter(|i| !bases[*i].is_zero()).map(|i| i as u32).collect();
+    /// Computes the multiples of bases that are not neutral, given the position of each scalar.
+    pub fn of_bases(scalars: Vec<u32>, bases: &[Affine<P>]) -> Self {
+        let layout = Layout::for_bases(bases.len());
         let shift = layout.window * layout.sets;
-        let multiples: Vec<Projective<P>> = scalars
+        let multiples: Vec<Projective<P>> = bases
             .par_iter()
-            .flat_map_iter(|i| {
-                let mut power = bases[*i as usize].into_group();
+            .flat_map_iter(|base| {
+                let mut power = base.into_group();
                 (0..layout.multiples()).map(move |q| {
                     if q > 0 {
                         for _ in 0..shift {
@@ -141,6 +141,11 @@ impl<P: SWCurveConfig> Table<P> {
     /// The positions of the scalars.
     pub fn scalars(&self) -> &[u32] {
         &self.scalars
+    }
+
+    /// The bases: the first of the multiples of each.
+    pub fn bases(&self) -> impl Iterator<Item = Affine<P>> + '_ {
+        self.points.chunks(self.layout.multiples()).map(|multiples| multiples[0].to_affine())
     }
 
     /// All multiples.

@@ -39,7 +39,7 @@ pub fn key(kind: StatementKind) -> &'static ProvingKey {
 }
 
 /// A statement, recorded once for a whole test binary.
-fn system(kind: StatementKind) -> &'static System {
+pub fn system(kind: StatementKind) -> &'static System {
     static SYSTEMS: [OnceLock<System>; 3] = [const { OnceLock::new() }; 3];
     SYSTEMS[kind as usize].get_or_init(|| kind.record())
 }

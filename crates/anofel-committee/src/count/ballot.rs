@@ -7,7 +7,7 @@ use curve25519_dalek::ristretto::RistrettoPoint;
 use curve25519_dalek::scalar::Scalar;
 use rand::{CryptoRng, RngCore};
 use rayon::prelude::*;
-use zeroize::Zeroizing;
+use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
 use super::proof;
 use crate::error::{check_length, check_range};
@@ -159,13 +159,27 @@ pub struct Ballot {
     proof: proof::Proof,
 }
 
+/// What opens the bits of a ballot that was cast (kept).
+#[derive(Zeroize, ZeroizeOnDrop)]
+pub struct SecretBits {
+    randomness: Vec<Scalar>,
+    ones: Vec<u8>,
+}
+
+impl SecretBits {
+    /// k and b for a committee of the bundle.
+    pub fn at(&self, position: usize) -> Option<(Scalar, u8)> {
+        self.randomness.get(position).copied().zip(self.ones.get(position).copied())
+    }
+}
+
 impl Ballot {
-    /// Encrypts the bits and proves them.
+    /// Encrypts the bits and proves them; what opens them goes into contribution proofs.
     pub fn new(
         bundle: &Bundle,
         opening: &Opening,
         rng: &mut (impl RngCore + CryptoRng),
-    ) -> Result<Self, Error> {
+    ) -> Result<(Self, SecretBits), Error> {
         bundle.check()?;
         check_opening(bundle, opening)?;
         let randomness: Zeroizing<Vec<Scalar>> =
@@ -182,7 +196,10 @@ impl Ballot {
         let truths = proof::truths(bundle, opening);
         let rho = Zeroizing::new(opening.blinding.scalar());
         let proof = proof::prove(bundle, &ciphertexts, &randomness, &rho, &truths, rng);
-        Ok(Self { ciphertexts, proof })
+        let places = 0..bundle.committees.len();
+        let ones = places.map(|place| u8::from(opening.target == Some(place))).collect();
+        let secrets = SecretBits { randomness: randomness.to_vec(), ones };
+        Ok((Self { ciphertexts, proof }, secrets))
     }
 
     /// The ciphertexts in the bundle's order, then the proof.

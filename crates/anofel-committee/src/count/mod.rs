@@ -8,7 +8,10 @@ mod ballot;
 mod proof;
 mod tally;
 
-pub use ballot::{Accepts, Ballot, Bundle, Committee, Opening, CIPHERTEXT_BYTES, MAX_COMMITTEES};
+pub use ballot::{
+    Accepts, Ballot, Bundle, Ciphertext, Committee, Opening, SecretBits, CIPHERTEXT_BYTES,
+    MAX_COMMITTEES,
+};
 pub use tally::{
     combine_count, count_share, verify_count_share, Tally, VerifiedCountShare, COUNT_SHARE_BYTES,
 };

@@ -1,9 +1,14 @@
 //! Key generation without a dealer: one FROST run per key, batched over the wire.
 //!
 //! The three parts are those of the FROST crate; each key has its own polynomial and its own
-//! proof of knowledge. This module lays many of them side by side and adds nothing to them.
+//! proof of knowledge. This module lays many of them side by side and adds one proof for all.
+//! The challenge of FROST's own proofs covers the member's number and nothing of the run, so a
+//! package could be sent again in another run by somebody who knows no secret behind it. The
+//! *proof of possession* binds it: with weights w_j and a challenge c that cover run, member,
+//! commitments and proofs, it is a Schnorr proof (R, z) for X = Σ w_j·φ_j0, z = k + c·Σ w_j·a_j0.
 //!
-//! Package (sent to all): K·t commitments, then K proofs of knowledge of 64 bytes.
+//! Package (sent to all): K·t commitments, K proofs of knowledge of 64 bytes, then the proof of
+//! possession, 64 bytes.
 //! Share (sent to one member, sealed): K scalars.
 
 use std::collections::BTreeMap;
@@ -20,12 +25,12 @@ use zeroize::Zeroizing;
 use super::dealing::{summed_keys, Dealing};
 use super::{SecretShares, Shape, ThresholdKeys};
 use crate::error::check_length;
-use crate::group::{base, decode_point, decode_scalar, weighted_sum, ELEMENT_BYTES};
+use crate::group::{base, decode_point, decode_scalar, random_scalar, weighted_sum, ELEMENT_BYTES};
 use crate::random::{seeds, with_generator};
 use crate::transcript::Transcript;
 use crate::Error;
 
-/// A proof of knowledge.
+/// A proof of knowledge or of possession.
 const PROOF_BYTES: usize = 64;
 
 /// What a member keeps after part one or two; its bytes are secret.
@@ -33,36 +38,42 @@ pub type SecretState = Zeroizing<Vec<u8>>;
 
 /// Bytes of a package.
 pub fn package_bytes(shape: Shape) -> usize {
-    Dealing::length(shape) + shape.num_keys * PROOF_BYTES
+    Dealing::length(shape) + (shape.num_keys + 1) * PROOF_BYTES
 }
 
-/// Part one: draws a polynomial per key. Returns what is kept and the package.
+/// Part one: draws a polynomial per key. Returns what is kept and the package for this `run`.
 pub fn part1(
     shape: Shape,
     member: u16,
+    run: &[u8],
     rng: &mut (impl RngCore + CryptoRng),
 ) -> Result<(SecretState, Vec<u8>), Error> {
     let identifier = identifier(shape, member)?;
     let seeds = seeds(shape.num_keys, rng);
+    let mut constants = Zeroizing::new(vec![Scalar::ZERO; shape.num_keys]);
     let runs: Vec<(SecretState, round1::Package)> = seeds
         .par_iter()
-        .map(|seed| {
+        .zip(constants.par_iter_mut())
+        .map(|(seed, constant)| {
             let (secret, package) = with_generator(seed, |rng| {
                 dkg::part1(identifier, shape.num_members, shape.threshold, rng)
             })?;
+            *constant = Zeroizing::new(secret.coefficients())[0];
             Ok((secret.serialize()?.into(), package))
         })
         .collect::<Result<_, _>>()
         .map_err(refuse)?;
     let mut package = Vec::with_capacity(package_bytes(shape));
-    for (_, run) in &runs {
-        for point in run.commitment().serialize().map_err(refuse)? {
+    for (_, dealt) in &runs {
+        for point in dealt.commitment().serialize().map_err(refuse)? {
             package.extend_from_slice(&point);
         }
     }
-    for (_, run) in &runs {
-        package.extend_from_slice(&run.proof_of_knowledge().serialize().map_err(refuse)?);
+    for (_, dealt) in &runs {
+        package.extend_from_slice(&dealt.proof_of_knowledge().serialize().map_err(refuse)?);
     }
+    let possession = Possession::new(shape, member, run, &package).prove(&constants, rng);
+    package.extend_from_slice(&possession);
     Ok((write_states(runs.iter().map(|(state, _)| state)), package))
 }
 
@@ -104,6 +115,7 @@ pub fn part2(
 pub fn part3(
     shape: Shape,
     member: u16,
+    run: &[u8],
     state: &[u8],
     packages: &BTreeMap<u16, Vec<u8>>,
     shares: &BTreeMap<u16, SecretState>,
@@ -128,7 +140,7 @@ pub fn part3(
     )?;
     let checked: Vec<CheckedPackage> = packages
         .iter()
-        .map(|(&dealer, package)| check_package(shape, dealer, package))
+        .map(|(&dealer, package)| check_package(shape, dealer, run, package))
         .collect::<Result<_, _>>()?;
     let keys = public_keys(shape, &checked.iter().collect::<Vec<_>>())?;
     let own = SecretShares::new(member, scalars);
@@ -136,26 +148,84 @@ pub fn part3(
     Ok((keys, own))
 }
 
-/// Checks one member's package: encodings and every proof of knowledge; anyone can.
+/// Checks one member's package for a run: encodings and every proof; anyone can.
 ///
 /// FROST checks the proofs inside part two, which needs a member's secrets; an observer has none.
 /// So the equations R = μ·G − c·φ_0 of all keys are checked here, together, with weights.
-pub fn check_package(shape: Shape, member: u16, package: &[u8]) -> Result<CheckedPackage, Error> {
+pub fn check_package(
+    shape: Shape,
+    member: u16,
+    run: &[u8],
+    package: &[u8],
+) -> Result<CheckedPackage, Error> {
     let check = || {
         check_length("the package", package_bytes(shape), package.len())?;
-        let (commitments, proofs) = package.split_at(Dealing::length(shape));
+        let (dealt, possession) = package.split_at(package.len() - PROOF_BYTES);
+        let (commitments, proofs) = dealt.split_at(Dealing::length(shape));
         let dealing = Dealing::from_bytes(shape, commitments)?;
-        check_proofs(shape, member, &dealing, package, proofs)?;
+        Possession::new(shape, member, run, dealt).check(&dealing, possession)?;
+        check_proofs(shape, member, &dealing, dealt, proofs)?;
         Ok(CheckedPackage { shape, member, dealing })
     };
     check().map_err(|error: Error| error.by(member))
 }
 
-/// A member's package whose proofs of knowledge hold; only [`check_package`] makes one.
+/// A member's package whose proofs hold; only [`check_package`] makes one.
 pub struct CheckedPackage {
     shape: Shape,
     member: u16,
     dealing: Dealing,
+}
+
+/// One Schnorr proof that the sender knows the secrets of a package, for this run.
+struct Possession {
+    transcript: Transcript,
+    weights: Vec<Scalar>,
+}
+
+impl Possession {
+    /// For a package without its last proof.
+    fn new(shape: Shape, member: u16, run: &[u8], dealt: &[u8]) -> Self {
+        let mut transcript = Transcript::new("anofel/1/committee/possession-of-dealt-secrets");
+        transcript.field("run", run).number("member", member.into()).field("dealt", dealt);
+        let weights = transcript.clone().weights(shape.num_keys);
+        Self { transcript, weights }
+    }
+
+    fn prove(
+        self,
+        constants: &[Scalar],
+        rng: &mut (impl RngCore + CryptoRng),
+    ) -> [u8; PROOF_BYTES] {
+        let secret: Zeroizing<Scalar> =
+            Zeroizing::new(self.weights.iter().zip(constants).map(|(w, a)| w * a).sum());
+        let nonce = Zeroizing::new(random_scalar(rng));
+        let first = base(&nonce).compress().to_bytes();
+        let answer = *nonce + self.challenge(&first) * *secret;
+        let mut proof = [0; PROOF_BYTES];
+        proof[..ELEMENT_BYTES].copy_from_slice(&first);
+        proof[ELEMENT_BYTES..].copy_from_slice(answer.as_bytes());
+        proof
+    }
+
+    fn check(self, dealing: &Dealing, proof: &[u8]) -> Result<(), Error> {
+        let what = "the proof that the package was made for this run";
+        let (first, answer) = proof.split_at(ELEMENT_BYTES);
+        let (point, answer) = (decode_point(what, first)?, decode_scalar(what, answer)?);
+        let constants: Vec<RistrettoPoint> = dealing.constants().map(|(point, _)| point).collect();
+        let sum = weighted_sum(&self.weights, &constants);
+        if base(&answer) == point + self.challenge(first) * sum {
+            Ok(())
+        } else {
+            Err(Error::Proof { what })
+        }
+    }
+
+    fn challenge(self, first: &[u8]) -> Scalar {
+        let mut transcript = self.transcript;
+        transcript.field("first message", first);
+        transcript.scalar()
+    }
 }
 
 fn check_proofs(

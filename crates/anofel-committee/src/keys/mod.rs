@@ -1,11 +1,11 @@
 //! Threshold keys on ristretto255: many at once, no dealer.
 //!
-//! [`dkg`] runs one FROST key generation per key. [`reshare`] hands the same keys to other
+//! [`dkg`] runs one FROST key generation per key. [`handover`] hands the same keys to other
 //! members or other shares. [`dealing`] checks what a dealer sent, for both.
 
 pub mod dealing;
 pub mod dkg;
-pub mod reshare;
+pub mod handover;
 
 use curve25519_dalek::ristretto::RistrettoPoint;
 use curve25519_dalek::scalar::Scalar;

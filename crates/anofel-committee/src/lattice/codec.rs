@@ -9,9 +9,15 @@
 //! 6. A residual beyond 8σ, a block whose mean square residual exceeds 2σ², a sum beyond
 //!    n·bound, or padding that is not zero is *not decodable*. Here n is the number of posts
 //!    added and σ² = n·(1/12 + (16 + 1/12)·4^(w−46)) + 1/12.
+//!
+//! With proven contributions of norm B, f of them lies:
+//! 7. b bits hold every sum: the smallest b with 2·(n_posts·bound + 2.85·f·B') + 1 ≤ 2^b and
+//!    23·B' ≤ 2^b, where B' is B and its share of the rounding.
+//! 8. Decode rounds and checks nothing: what was added was proven.
 
 use rayon::prelude::*;
 
+use super::contribution_proof::{norm_with_rounding, slack, Bounds, PROOF_BYTES};
 use crate::error::check_range;
 use crate::ring::{self, DEGREE, MODULUS, MODULUS_BITS};
 use crate::Error;
@@ -33,12 +39,33 @@ pub struct Codec {
     sum_bits: u32,
     guard_bits: u32,
     reciprocal: u64,
+    bounds: Option<Bounds>,
 }
+
+/// What a task with proven contributions counts on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Proven {
+    /// B: the largest norm of an honest vector.
+    pub norm: u64,
+    /// f: how many lying posts a sum has room for.
+    pub max_liars: u32,
+}
+
+/// B is below this, so that nothing here overflows; wider sums are refused anyway.
+const MAX_NORM: u64 = 1 << 45;
 
 /// b: bits that hold every sum of `max_posts` values up to `bound` in absolute value.
 pub fn sum_bits(bound: u64, max_posts: u32) -> u32 {
     let range = 2 * u128::from(bound) * u128::from(max_posts);
     u128::BITS - range.leading_zeros()
+}
+
+/// b for proven contributions (rule 7).
+fn proven_sum_bits(bound: u64, max_posts: u32, liars: u32, norm: u128) -> u32 {
+    let range = u128::from(bound) * u128::from(max_posts) + slack(u128::from(liars) * norm);
+    let bits = u128::BITS - (2 * range).leading_zeros();
+    let lemma = u128::BITS - (23 * norm - 1).leading_zeros();
+    bits.max(lemma)
 }
 
 /// g: the smallest with 8·√(n/12) < 2^(g−1), that is 64·n < 12·4^(g−1).
@@ -48,13 +75,49 @@ pub fn guard_bits(max_posts: u32) -> u32 {
 
 impl Codec {
     /// The widths for a vector of `length` values; refused if w would exceed [`MAX_WIRE_BITS`].
-    pub fn new(length: usize, bound: u64, max_posts: u32) -> Result<Self, Error> {
-        let (sum_bits, guard_bits) = (sum_bits(bound, max_posts), guard_bits(max_posts));
+    pub fn new(
+        length: usize,
+        bound: u64,
+        max_posts: u32,
+        proven: Option<Proven>,
+    ) -> Result<Self, Error> {
+        check_range("the length of the vector", length as i128, 1, 1 << 27)?;
+        let guard_bits = guard_bits(max_posts);
+        let blocks = length.div_ceil(DEGREE);
+        let sum_bits = match proven {
+            None => sum_bits(bound, max_posts),
+            Some(Proven { norm, max_liars }) => {
+                check_range("the norm of a contribution", norm.into(), 1, MAX_NORM.into())?;
+                let norm = norm_with_rounding(norm, guard_bits, blocks);
+                proven_sum_bits(bound, max_posts, max_liars, norm)
+            }
+        };
         let wire_bits = sum_bits + guard_bits;
         check_range("the width of a value in bits", wire_bits.into(), 2, MAX_WIRE_BITS.into())?;
-        check_range("the length of the vector", length as i128, 1, 1 << 27)?;
         let reciprocal = ((1u128 << (wire_bits + 64)) / u128::from(MODULUS)) as u64;
-        Ok(Self { length, bound, sum_bits, guard_bits, reciprocal })
+        let bounds = proven.map(|proven| Bounds::new(proven.norm, sum_bits, wire_bits, blocks));
+        Ok(Self { length, bound, sum_bits, guard_bits, reciprocal, bounds })
+    }
+
+    /// The bounds of the contribution proof, if there is one.
+    pub fn bounds(&self) -> Option<Bounds> {
+        self.bounds
+    }
+
+    /// Bytes of a payload: words, wrapped secret, and the proof where there is one.
+    pub fn payload_bytes(&self) -> usize {
+        let proof = if self.bounds.is_some() { PROOF_BYTES } else { 0 };
+        self.packed_bytes() + super::contribution::WRAPPED_KEY_BYTES + proof
+    }
+
+    /// The largest absolute value.
+    pub fn bound(&self) -> u64 {
+        self.bound
+    }
+
+    /// b: bits that hold every sum.
+    pub fn sum_bits(&self) -> u32 {
+        self.sum_bits
     }
 
     /// How many values a vector has.
@@ -82,7 +145,7 @@ impl Codec {
         self.num_blocks() * self.block_bytes()
     }
 
-    /// Refuses a vector of the wrong length or with a value beyond the bound.
+    /// Refuses a vector of the wrong length, with a value beyond the bound, or of too large a norm.
     pub fn check(&self, values: &[i64]) -> Result<(), Error> {
         check_range(
             "the length of the vector",
@@ -91,10 +154,13 @@ impl Codec {
             self.length as i128,
         )?;
         let bound = i128::from(self.bound);
-        match values.iter().find(|value| value.unsigned_abs() > self.bound) {
-            Some(&value) => check_range("a value", value.into(), -bound, bound),
-            None => Ok(()),
+        if let Some(&value) = values.iter().find(|value| value.unsigned_abs() > self.bound) {
+            check_range("a value", value.into(), -bound, bound)?;
         }
+        let Some(bounds) = self.bounds else { return Ok(()) };
+        let most = i128::from(bounds.norm()) * i128::from(bounds.norm());
+        let squares = values.iter().map(|value| i128::from(*value) * i128::from(*value)).sum();
+        check_range("the square of the vector's norm", squares, 0, most)
     }
 
     /// μ(m) = ⌊(q·m + 2^(b−1)) / 2^b⌋ in Z_q.
@@ -115,6 +181,23 @@ impl Codec {
             .wrapping_sub(estimate.wrapping_mul(MODULUS));
         let quotient = estimate + u64::from(rest >= MODULUS) + u64::from(rest >= 2 * MODULUS);
         quotient & self.word_mask()
+    }
+
+    /// c̃: a word lifted back to Z_q, ⌊(c'·q + 2^(w−1)) / 2^w⌋ mod q.
+    #[inline]
+    pub fn lift(&self, word: u64) -> u64 {
+        let half = 1u128 << (self.wire_bits() - 1);
+        ring::reduce_once(
+            ((u128::from(word) * u128::from(MODULUS) + half) >> self.wire_bits()) as u64,
+        )
+    }
+
+    /// c̃ for one packed block.
+    pub fn lift_block(&self, packed: &[u8], lifted: &mut [u64]) {
+        let (width, mask) = (self.wire_bits() as usize, self.word_mask());
+        for (index, value) in lifted.iter_mut().enumerate() {
+            *value = self.lift(read_word(packed, index * width) & mask);
+        }
     }
 
     /// Masks the encoded vector, switches and packs it: step 3 and 4 for every value.
@@ -180,6 +263,12 @@ impl Codec {
         num_posts: u32,
         decoded: &mut [i64],
     ) -> Result<(), Error> {
+        if self.bounds.is_some() {
+            for (value, (sum, mask)) in decoded.iter_mut().zip(sums.iter().zip(mask)) {
+                *value = self.decode_word(sum.wrapping_sub(self.switch(*mask))).0;
+            }
+            return Ok(());
+        }
         let limits = Limits::new(self, num_posts);
         let mut squares = 0;
         for (index, (sum, mask)) in sums.iter().zip(mask).enumerate() {

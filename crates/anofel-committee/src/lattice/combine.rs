@@ -5,11 +5,12 @@ use curve25519_dalek::scalar::Scalar;
 use rayon::prelude::*;
 
 use super::contribution::{product, transform};
+use super::contribution_proof::MAX_SECRET;
 use super::logarithm::small_logarithms;
 use super::share::VerifiedShare;
 use super::sum::EncryptedSum;
 use crate::group::{lagrange, multiply_small, weighted_sum};
-use crate::ring::{CBD_WIDTH, DEGREE};
+use crate::ring::{expand_public, CBD_WIDTH, DEGREE};
 use crate::Error;
 
 /// The exact sum of the vectors, from at least t shares; `seed` is that of the public polynomials.
@@ -20,7 +21,8 @@ pub fn combine(
     shares: &[&VerifiedShare],
 ) -> Result<Vec<i64>, Error> {
     let shares = chosen(threshold, shares)?;
-    let limit = CBD_WIDTH * i64::from(total.num_posts);
+    let largest = if total.codec.bounds().is_some() { MAX_SECRET } else { CBD_WIDTH };
+    let limit = largest * i64::from(total.num_posts);
     let secret = small_logarithms(&open(total, &shares), limit)?;
     unmask(total, seed, &secret)
 }
@@ -101,7 +103,8 @@ fn unmask(total: &EncryptedSum, seed: &[u8; 32], secret: &[i64]) -> Result<Vec<i
         .enumerate()
         .try_for_each(|(block, (decoded, words))| {
             let mut mask = Box::new([0; DEGREE]);
-            product(seed, block as u64, &transformed, &mut mask);
+            let public = expand_public(seed, block as u64);
+            product(&public, &transformed, &mut mask);
             total.codec.decode(block, words, mask.as_slice(), total.num_posts, decoded)
         })?;
     decoded.truncate(total.codec.length());

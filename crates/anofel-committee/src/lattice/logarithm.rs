@@ -1,7 +1,8 @@
 //! Discrete logarithms of small sums, by a table around zero and steps outwards.
 //!
-//! A sum of n secrets lies in ±32·n and is almost always within a few deviations (4·√n) of
-//! zero, so the table covers ±1024 and the rest is reached in steps of its width.
+//! A sum of n secrets lies in ±32·n (±573·n if all of them were proven and lie) and is almost always
+//! within a few deviations (4·√n) of zero, so the table covers ±1024 and the rest is reached in steps
+//! of its width.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;

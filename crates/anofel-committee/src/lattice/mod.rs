@@ -7,14 +7,16 @@
 mod codec;
 mod combine;
 mod contribution;
+pub mod contribution_proof;
 mod envelope;
 mod logarithm;
 mod share;
 mod sum;
 
-pub use codec::{guard_bits, sum_bits, Codec, MAX_WIRE_BITS};
+pub use codec::{guard_bits, sum_bits, Codec, Proven, MAX_WIRE_BITS};
 pub use combine::combine;
-pub use contribution::{Checked, Post, Prepared, WRAPPED_KEY_BYTES};
+pub use contribution::{public_seed, Checked, Post, Prepared, Submitted, WRAPPED_KEY_BYTES};
+pub use contribution_proof::{EncryptedBit, PROOF_BYTES};
 pub use envelope::{refused_envelopes, verify_envelope, ENVELOPE_BYTES};
 pub use share::{partial_decrypt, verify_share, VerifiedShare, SHARE_BYTES};
 pub use sum::{Accumulator, EncryptedSum};

@@ -45,6 +45,9 @@ impl Accumulator {
         if self.codec != contribution.codec {
             return Err(Error::Proof { what: "the equality of the widths" });
         }
+        if !contribution.proven {
+            return Err(Error::Proof { what: "the contribution proof" });
+        }
         self.codec.add_packed(&mut self.words, &contribution.packed);
         self.r += contribution.r;
         for (sum, point) in self.wrapped.iter_mut().zip(&contribution.wrapped) {

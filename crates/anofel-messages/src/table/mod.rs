@@ -65,7 +65,6 @@ pub const LAYOUTS: &[&Layout] = &[
     BLOB,
     HANDOVER,
     RUN,
-    RULE,
     CONTRIBUTION,
     EXCLUSION,
     CERTIFIER_KEY,

@@ -20,7 +20,7 @@ pub const BLOB: &Layout = &Layout {
 
 /// A change of members under the same key: the key and the members who deal.
 pub const HANDOVER: &Layout =
-    &Layout { name: "Handover", fields: &[("key_id", Digest), ("dealers", List(&U8, 16))] };
+    &Layout { name: "HandoverTerms", fields: &[("key_id", Digest), ("dealers", List(&U8, 16))] };
 
 /// One run of key generation: the scheme, the threshold and the members.
 pub const RUN: &Layout = &Layout {
@@ -34,15 +34,9 @@ pub const RUN: &Layout = &Layout {
     ],
 };
 
-/// How a sum becomes the next model.
-pub const RULE: &Layout = &Layout {
-    name: "Rule",
-    fields: &[("kind", U8), ("lr_num", U64), ("lr_den", U64), ("momentum", U16)],
-};
-
 /// What a client sends to one committee of its bundle.
 pub const CONTRIBUTION: &Layout = &Layout {
-    name: "Contribution",
+    name: "SubmittedPart",
     fields: &[("envelope", Bytes { max: 256 }), ("payload", Record(BLOB))],
 };
 

@@ -1,13 +1,13 @@
 //! The kinds of postings and their bodies.
 
 use super::Author::{Chain, Key};
-use super::{Kind, BLOB, CONTRIBUTION, EXCLUSION, RULE, RUN};
+use super::{Kind, BLOB, CONTRIBUTION, EXCLUSION, RUN};
 use crate::layout::Layout;
 use crate::layout::Type::{self, *};
 
 /// A certifier offers its signing key (step 1.a).
 pub const CERTIFIER_KEY: &Layout = &Layout {
-    name: "CertifierKey",
+    name: "CertifierKeyOffer",
     fields: &[("key", Type::CertifierKey), ("possession", Possession)],
 };
 
@@ -44,7 +44,7 @@ pub const DKG_ROUND: &Layout = &Layout {
 
 /// A member says which key a run made (step 1.c).
 pub const COMMITTEE_KEY: &Layout = &Layout {
-    name: "CommitteeKey",
+    name: "CommitteeKeyVote",
     fields: &[
         ("run_id", Digest),
         ("member", U8),
@@ -57,20 +57,8 @@ pub const COMMITTEE_KEY: &Layout = &Layout {
 
 /// An owner announces a task (step 1.d).
 pub const TASK: &Layout = &Layout {
-    name: "Task",
-    fields: &[
-        ("document", Bytes { max: 65_536 }),
-        ("key_id", Digest),
-        ("length", U32),
-        ("bound", U64),
-        ("max_posts", U32),
-        ("min_clients", U32),
-        ("max_colluders", U32),
-        ("max_releases", U32),
-        ("types", Option(&List(&U32, 64))),
-        ("rule", Record(RULE)),
-        ("early_end", Flag),
-    ],
+    name: "TaskAnnouncement",
+    fields: &[("document", Bytes { max: 65_536 }), ("key_id", Digest), ("early_end", Flag)],
 };
 
 /// An owner posts the model that opens an iteration (step 1.d).

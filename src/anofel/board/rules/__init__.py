@@ -15,7 +15,8 @@ from anofel.board.author import Author
 from anofel.board.claims import Claim
 from anofel.board.rules import certifiers, committees, registrations, submissions, sums, tasks
 from anofel.board.state import State
-from anofel.certificates import Purpose
+from anofel.ids import PostingId
+from anofel.pki.certificates import Purpose
 
 KIB = 1 << 10
 
@@ -25,7 +26,7 @@ class Handler:
     """How the board treats one kind of posting."""
 
     check: Callable[[State, Any, Author], Claim]
-    apply: Callable[[State, Any, Author, bytes], None]
+    apply: Callable[[State, Any, Author, PostingId], None]
     max_bytes: int
     """The longest posting of this kind, certificates included."""
     purposes: tuple[Purpose, ...] = ()
@@ -36,7 +37,7 @@ _OWNER = (Purpose.OWNER,)
 _AGGREGATOR = (Purpose.AGGREGATOR,)
 
 HANDLERS: dict[type, Handler] = {
-    messages.CertifierKey: Handler(
+    messages.CertifierKeyOffer: Handler(
         certifiers.check_key, certifiers.apply_key, 20 * KIB, (Purpose.CERTIFIER,)
     ),
     messages.RevokeCertifier: Handler(
@@ -47,8 +48,8 @@ HANDLERS: dict[type, Handler] = {
     ),
     messages.Registration: Handler(registrations.check, registrations.apply, KIB),
     messages.DkgRound: Handler(committees.check_round, committees.apply_round, 20 * KIB, _AGGREGATOR),
-    messages.CommitteeKey: Handler(committees.check_key, committees.apply_key, 20 * KIB, _AGGREGATOR),
-    messages.Task: Handler(tasks.check_task, tasks.apply_task, 84 * KIB, _OWNER),
+    messages.CommitteeKeyVote: Handler(committees.check_key, committees.apply_key, 20 * KIB, _AGGREGATOR),
+    messages.TaskAnnouncement: Handler(tasks.check_task, tasks.apply_task, 84 * KIB, _OWNER),
     messages.Model: Handler(tasks.check_model, tasks.apply_model, 20 * KIB, _OWNER),
     messages.Submission: Handler(submissions.check, submissions.apply, 96 * KIB),
     messages.Aggregate: Handler(sums.check_aggregate, sums.apply_aggregate, 640 * KIB, _AGGREGATOR),

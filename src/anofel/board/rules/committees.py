@@ -1,26 +1,30 @@
 """Step 1.c — committees make their keys, refresh them and change their members (AnoFel §4.3.1; D-09).
 
-The board orders the messages of a run and knows whose turn it is; it does not check their content.
-Members do, an audit does, and a key counts only when t members posted the same.
+The board orders the messages of a run and knows whose turn it is. Their content is checked by the
+members round by round, and by everybody when a member posts the key; a key counts when t members did.
 """
 
 from anofel.board.author import Author
 from anofel.board.claims import Claim, KeyClaim
+from anofel.board.key_runs import complete_rounds, max_rounds, min_rounds, num_speakers, shape_of, speakers
 from anofel.board.rule import require, rule
-from anofel.board.rules.common import MEMBER, check_blob, holder, scheme_name
-from anofel.board.state import Committee, CommitteeShares, KeyRun, KeyVote, State, touch
+from anofel.board.rules.common import MEMBER, check_blob, holder
+from anofel.board.state import (
+    Committee,
+    CommitteeMember,
+    CommitteeShares,
+    KeyRun,
+    KeyVote,
+    State,
+    touch,
+)
 from anofel.committee import schemes
-from anofel.committee.context import CommitteeShape
 from anofel.committee.errors import InvalidCommittee
-from anofel.committee.interface import KeyGeneration
-from anofel.messages import CommitteeKey, DkgRound, Run
+from anofel.ids import PostingId
+from anofel.messages import CommitteeKeyVote, DkgRound, Run
 
 MAX_RUN_BLOCKS = 1 << 14
 """A run ends after so many blocks, finished or not."""
-
-HANDOVER_ROUNDS = 3
-DEALING_ROUND = 1
-"""The round of a handover in which the old members speak, under their old numbers."""
 
 DESCRIBED = rule("run 1", "run-description", "The postings of round 0 describe the run; no others do.")
 RUN_ID = rule("run 2", "wrong-run-id", "A run is named by the hash of its description.")
@@ -43,6 +47,10 @@ ONCE = rule("run 8", "round-posted", "A member posts once in a round.")
 TOO_MANY = rule("run 9", "too-many-runs", "A member has opened fewer unfinished runs than genesis allows.")
 STALE = rule("run 10", "handover-stale", "The committee still has the shares with which the handover began.")
 LENGTH = rule("run 11", "too-many-rounds", "A run has no more rounds than its scheme allows.")
+ORGANISATION = rule(
+    "run 12", "no-organisation", "The certificate with which a member enters a run names one organisation."
+)
+DISTINCT = rule("run 13", "same-organisation", "The members of a run are of different organisations.")
 
 UNFINISHED = rule(
     "committee 1", "run-not-finished", "The rounds that every run of the scheme has are complete."
@@ -54,51 +62,7 @@ KEY = rule(
     "The blob is a valid key of the run's scheme and shape, under the posted names.",
 )
 SAME_KEY = rule("committee 4", "key-changed", "A handover keeps the public key.")
-
-
-def min_rounds(run: Run) -> int:
-    """How many rounds a run has at least when it succeeds."""
-    if run.handover is not None:
-        return HANDOVER_ROUNDS
-    return _generation(run).min_rounds
-
-
-def max_rounds(run: Run) -> int:
-    """How many rounds a run may have: a scheme may have to try again. Raises ``InvalidCommittee``."""
-    if run.handover is not None:
-        return HANDOVER_ROUNDS
-    return _generation(run).max_rounds(_shape(run))
-
-
-def complete_rounds(run: KeyRun) -> int:
-    """How many rounds everybody who speaks in them has posted, from the first."""
-    number = 0
-    while len(run.posted.get(number, {})) == num_speakers(run.run, number):
-        number += 1
-    return number
-
-
-def _generation(run: Run) -> KeyGeneration:
-    return schemes.by_name(scheme_name(run.scheme)).key_generation()
-
-
-def _shape(run: Run) -> CommitteeShape:
-    return CommitteeShape(num_members=len(run.members), threshold=run.threshold)
-
-
-def num_speakers(run: Run, number: int) -> int:
-    """How many members speak in a round."""
-    if run.handover is not None and number == DEALING_ROUND:
-        return len(run.handover.dealers)
-    return len(run.members)
-
-
-def speakers(state: State, run: Run, number: int) -> dict[int, bytes]:
-    """Return who speaks in a round, by number."""
-    if run.handover is not None and number == DEALING_ROUND:
-        old = state.committees[run.handover.key_id].current.members
-        return {dealer: old[dealer - 1] for dealer in run.handover.dealers}
-    return dict(enumerate(run.members, start=1))
+MADE = rule("committee 5", "key-not-of-its-run", "The messages of the run made this very key.")
 
 
 def check_round(state: State, body: DkgRound, author: Author) -> Claim:
@@ -123,6 +87,11 @@ def check_round(state: State, body: DkgRound, author: Author) -> Claim:
         before = posted.get(body.round - 1, {})
         require(len(before) == num_speakers(run, body.round - 1), ORDER, culprit=name)
     require(body.sender not in posted.get(body.round, {}), ONCE, culprit=name)
+    if body.round == 0:
+        organisation = holder(author).identity.organisation
+        require(bool(organisation), ORGANISATION, culprit=name)
+        others = known.entered.values() if known else ()
+        require(organisation not in {other.organisation for other in others}, DISTINCT, culprit=name)
     check_blob(state, body.body, state.genesis.limits.max_key_bytes)
     return Claim(blobs=(body.body,))
 
@@ -152,7 +121,7 @@ def _check_description(state: State, run: Run, author: Author) -> None:
             HANDOVER,
             culprit=name,
         )
-    opened = [r for r in state.runs.values() if r.opened_by == holder(author).subject and not r.done]
+    opened = [r for r in state.runs.live() if r.opened_by == holder(author).subject and not r.done]
     require(len(opened) < state.genesis.limits.max_runs, TOO_MANY, culprit=name)
 
 
@@ -160,14 +129,14 @@ def _is_possible(run: Run) -> bool:
     if run.scheme >= len(schemes.NAMES) or len(set(run.members)) < len(run.members):
         return False
     try:
-        _shape(run)
+        shape_of(run)
         max_rounds(run)
     except InvalidCommittee:
         return False
     return True
 
 
-def apply_round(state: State, body: DkgRound, author: Author, posting_id: bytes) -> None:
+def apply_round(state: State, body: DkgRound, author: Author, posting_id: PostingId) -> None:
     """Record the message."""
     run = state.runs.get(body.run_id)
     if run is None:
@@ -177,11 +146,14 @@ def apply_round(state: State, body: DkgRound, author: Author, posting_id: bytes)
             old = state.committees[body.run.handover.key_id].current
             run.base, run.share_epoch = old.shares_id, old.share_epoch + 1
         state.runs[body.run_id] = run
+    if body.round == 0:
+        identity = holder(author).identity
+        run.entered[body.sender] = CommitteeMember(identity.name, identity.issuer, identity.organisation)
     run.posted.setdefault(body.round, {})[body.sender] = body.body.sha256
     touch(run, posting_id)
 
 
-def check_key(state: State, body: CommitteeKey, author: Author) -> Claim:
+def check_key(state: State, body: CommitteeKeyVote, author: Author) -> Claim:
     """Check one member's posting of the key."""
     name = holder(author).name
     known = state.runs.get(body.run_id)
@@ -201,10 +173,20 @@ def check_key(state: State, body: CommitteeKey, author: Author) -> Claim:
     require(handover is None or body.key_id == handover.key_id, SAME_KEY, culprit=name)
     check_blob(state, body.key, state.genesis.limits.max_key_bytes)
     require(body.key.sha256 == body.shares_id, KEY, culprit=name)
-    return Claim((body.key,), KeyClaim(known.run, body.key_id, body.shares_id, known.share_epoch))
+    claim = KeyClaim(
+        genesis=state.genesis_hash,
+        run=known.run,
+        base=known.base,
+        rounds=tuple(tuple(sorted(known.posted[number].items())) for number in range(complete_rounds(known))),
+        key_id=body.key_id,
+        shares_id=body.shares_id,
+        share_epoch=known.share_epoch,
+        transcript=body.transcript,
+    )
+    return Claim((body.key,), claim, claim.digest)
 
 
-def apply_key(state: State, body: CommitteeKey, _author: Author, posting_id: bytes) -> None:
+def apply_key(state: State, body: CommitteeKeyVote, _author: Author, posting_id: PostingId) -> None:
     """Record the vote; the t-th equal one establishes the committee, or its new shares."""
     run = state.runs[body.run_id]
     vote = KeyVote(body.key_id, body.shares_id, body.transcript)
@@ -216,16 +198,16 @@ def apply_key(state: State, body: CommitteeKey, _author: Author, posting_id: byt
     run.done = True
     shares = CommitteeShares(body.run_id, body.shares_id, run.run.members, run.run.threshold, run.share_epoch)
     if run.run.handover is None:
-        if body.key_id not in state.committees:
-            state.committees[body.key_id] = Committee(body.key_id, run.run.scheme, shares)
+        state.committees[body.key_id] = Committee(body.key_id, run.run.scheme, shares)
     else:
         state.committees[body.key_id].pending = shares
 
 
 def end_old_runs(state: State) -> None:
     """End runs that are too old. Their names stay, or anybody could post their old messages again."""
-    for run in state.runs.values():
-        if run.posted and state.height - run.opened_at >= MAX_RUN_BLOCKS:
-            run.done = True
-            run.posted.clear()
-            run.votes.clear()
+    while (run := state.runs.first_live()) is not None:
+        if state.height - run.opened_at < MAX_RUN_BLOCKS:
+            return
+        run.done = True
+        run.posted.clear()
+        run.votes.clear()

@@ -27,7 +27,7 @@ def check(state: State, body: Registration, author: Author) -> Claim:
 
 
 def apply(state: State, body: Registration, _author: Author, _posting_id: bytes) -> None:
-    """Take the commitment; the newcomers of a block enter the tree together at its end (``clock``)."""
+    """Take the commitment; the newcomers of a block enter the tree together at its end (``block_end``)."""
     state.newcomers.append(body.commitment)
     state.registered.add(body.nullifier)
     state.nullifiers.append(body.nullifier)

@@ -3,9 +3,10 @@
 from anofel.board.author import Author
 from anofel.board.claims import Claim, SubmissionClaim
 from anofel.board.rule import require, rule
-from anofel.board.rules.common import addressee_of, check_blob, client, iteration_context
-from anofel.board.state import Accepted, PayloadName, Phase, State, touch
-from anofel.committee.context import PostContext
+from anofel.board.rules.common import check_blob, client
+from anofel.board.seat import seats_of
+from anofel.board.state import AcceptedSubmission, PayloadName, Phase, State, touch
+from anofel.ids import PostingId
 from anofel.messages import Submission
 
 BUNDLE = rule("submission 1", "bundle-unknown", "The bundle is on the board.")
@@ -37,31 +38,25 @@ def check(state: State, body: Submission, author: Author) -> Claim:
     require(body.tag not in current.tags, TAG)
     require(len(body.contributions) == len(bundle.tasks), ADDRESSEES)
     require(len(current.submissions) < state.class_of(bundle).max_posts, FULL)
-    tasks = [state.tasks[name] for name in bundle.tasks]
-    message_key, contexts = client(author).message_key, []
-    for task, contribution in zip(tasks, body.contributions, strict=True):
+    seats, message_key = seats_of(state, bundle), client(author).message_key
+    for contribution in body.contributions:
         check_blob(state, contribution.payload, state.genesis.limits.max_model_bytes)
-        contexts.append(
-            PostContext(
-                iteration=iteration_context(state, bundle, task),
-                nullifier=body.nullifier,
-                tag=body.tag,
-                pk_sig=message_key,
-            )
-        )
     claim = SubmissionClaim(
         body=body,
         message_key=message_key,
         client_root=current.client_root,
         scope=state.scope(bundle),
-        contexts=tuple(contexts),
-        addressees=tuple(addressee_of(state, task) for task in tasks),
+        contexts=tuple(
+            seat.post_context(nullifier=body.nullifier, tag=body.tag, message_key=message_key)
+            for seat in seats
+        ),
+        addressees=tuple(seat.addressee for seat in seats),
     )
     blobs = tuple(contribution.payload for contribution in body.contributions)
     return Claim(blobs, claim, current.client_root)
 
 
-def apply(state: State, body: Submission, author: Author, posting_id: bytes) -> None:
+def apply(state: State, body: Submission, author: Author, posting_id: PostingId) -> None:
     """Accept the submission."""
     current = state.bundles[body.bundle].current
     assert current is not None
@@ -69,7 +64,7 @@ def apply(state: State, body: Submission, author: Author, posting_id: bytes) -> 
         PayloadName(entry.envelope, entry.payload.sha256, entry.payload.length)
         for entry in body.contributions
     )
-    current.submissions[body.nullifier] = Accepted(
+    current.submissions[body.nullifier] = AcceptedSubmission(
         nullifier=body.nullifier,
         tag=body.tag,
         message_key=client(author).message_key,

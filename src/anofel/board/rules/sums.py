@@ -3,44 +3,15 @@
 Decisions D-08 (count first), D-09 (proven shares) and D-18 (one aggregate each) are kept here.
 """
 
-from enum import IntEnum
-
 from anofel.board.author import Author
-from anofel.board.claims import Claim, CountShareClaim, SumClaim, SumShareClaim
-from anofel.board.rule import Rule, require, rule
-from anofel.board.rules.common import (
-    addressee_of,
-    agreed_set,
-    check_blob,
-    check_member,
-    counted_bits,
-    find_position,
-    find_task,
-    holder,
-    iteration_context,
-)
-from anofel.board.state import (
-    Agreement,
-    Bundle,
-    Iteration,
-    Phase,
-    Position,
-    Progress,
-    Share,
-    State,
-    TaskState,
-    touch,
-)
+from anofel.board.claims import Claim, SumClaim
+from anofel.board.rule import Rejected, Rule, require, rule
+from anofel.board.rules.common import check_blob, check_member, find_task, holder
+from anofel.board.seat import Seat
+from anofel.board.state import Agreement, Progress, Reason, Share, State, touch
 from anofel.committee.context import digest_of_set
+from anofel.ids import PostingId
 from anofel.messages import Aggregate, CountShare, SumShare
-
-
-class Reason(IntEnum):
-    """Why a payload is excluded; the rule is deterministic, so anyone with the payload can check it."""
-
-    PAYLOAD_REFUSED = 1
-    """The scheme's ``verify_payload`` refuses it."""
-
 
 AGGREGATE_DUE = rule(
     "aggregate 1", "aggregate-not-due", "The iteration is closed and waits for what its committees added."
@@ -60,7 +31,9 @@ SET = rule(
 SUM = rule("aggregate 6", "sum-malformed", "The blob is an encrypted sum over that set.")
 
 COUNT_DUE = rule(
-    "count 1", "count-not-due", "The committee agreed on a set, and the time for counting is not over."
+    "count 1",
+    "count-not-due",
+    "The committee agreed on a set of at least min_clients posts, and the time for counting is not over.",
 )
 COUNT_AGREED = rule("count 2", "count-not-agreed", "The share is for the agreed set.")
 COUNT_ONCE = rule("count 3", "count-posted", "A member posts one share of a count.")
@@ -76,27 +49,21 @@ SUM_ONCE = rule("sum 3", "sum-posted", "A member posts one share of a sum.")
 SUM_SHARE = rule("sum 4", "bad-sum-share", "The proof of the sum share is valid.")
 
 
-def _find(
-    state: State, body: Aggregate | CountShare | SumShare, author: Author, due: Rule
-) -> tuple[TaskState, Bundle, Iteration, Position]:
+def _find(state: State, body: Aggregate | CountShare | SumShare, author: Author, due: Rule) -> Seat:
     """Return where the posting belongs: the closed iteration of its task."""
-    task = find_task(state, body.task)
+    task, name = find_task(state, body.task), holder(author).name
     check_member(state.committee_of(task), body.member, author)
-    found = find_position(state, task)
-    require(
-        found is not None and found[0].phase is Phase.CLOSED and found[1].number == body.iteration,
-        due,
-        culprit=holder(author).name,
-    )
-    assert found is not None
-    bundle, iteration, position = found
-    return task, bundle, iteration, position
+    seat = Seat.find(state, task.task_id)
+    if seat is None or not seat.is_closed or seat.number != body.iteration:
+        raise Rejected(due, culprit=name)
+    return seat
 
 
 def check_aggregate(state: State, body: Aggregate, author: Author) -> Claim:
     """Check what a member says it added."""
     name = holder(author).name
-    task, bundle, iteration, position = _find(state, body, author, AGGREGATE_DUE)
+    seat = _find(state, body, author, AGGREGATE_DUE)
+    position, iteration = seat.position, seat.iteration
     waiting = position.progress not in (Progress.FAILED, Progress.TOO_FEW, Progress.ABSENT)
     require(waiting and state.height <= iteration.aggregate_by, AGGREGATE_DUE, culprit=name)
     require(body.member not in position.aggregates, AGGREGATED, culprit=name)
@@ -110,8 +77,8 @@ def check_aggregate(state: State, body: Aggregate, author: Author) -> Claim:
     require(right, SET, culprit=name)
     check_blob(state, body.sum, state.genesis.limits.max_model_bytes)
     claim = SumClaim(
-        addressee=addressee_of(state, task, position),
-        iteration=iteration_context(state, bundle, task),
+        addressee=seat.addressee,
+        iteration=seat.context,
         sum_digest=body.sum.sha256,
         set_digest=body.set_digest,
         num_posts=body.num_posts,
@@ -119,9 +86,9 @@ def check_aggregate(state: State, body: Aggregate, author: Author) -> Claim:
     return Claim((body.sum,), claim)
 
 
-def apply_aggregate(state: State, body: Aggregate, _author: Author, posting_id: bytes) -> None:
+def apply_aggregate(state: State, body: Aggregate, _author: Author, posting_id: PostingId) -> None:
     """Record the member's aggregate."""
-    position = _position(state, body.task)
+    position = Seat.of(state, body.task).position
     position.aggregates[body.member] = Agreement(
         excluded=tuple((entry.nullifier, entry.reason) for entry in body.excluded),
         set_digest=body.set_digest,
@@ -134,27 +101,20 @@ def apply_aggregate(state: State, body: Aggregate, _author: Author, posting_id: 
 def check_count_share(state: State, body: CountShare, author: Author) -> Claim:
     """Check a share of the count."""
     name = holder(author).name
-    task, bundle, iteration, position = _find(state, body, author, COUNT_DUE)
-    due = position.agreed is not None and state.height <= iteration.count_by
+    seat = _find(state, body, author, COUNT_DUE)
+    position = seat.position
+    enough = position.agreed is not None and position.agreed.num_posts >= seat.limits.min_clients  # (D-24)
+    due = enough and state.height <= seat.iteration.count_by
     require(due and position.progress is not Progress.FAILED, COUNT_DUE, culprit=name)
-    agreed = agreed_set(state, bundle, task)
-    require(body.agreed == agreed.digest, COUNT_AGREED, culprit=name)
+    claim = seat.count_share_claim(body.member, body.share)
+    require(body.agreed == claim.agreed.digest, COUNT_AGREED, culprit=name)
     require(body.member not in {share.member for share in position.count_shares}, COUNT_ONCE, culprit=name)
-    addressee = addressee_of(state, task, position)
-    claim = CountShareClaim(
-        addressee=addressee,
-        agreed=agreed,
-        bits=counted_bits(iteration, task.position),
-        member=body.member,
-        share=body.share,
-        author=name,
-    )
-    return Claim((), claim, agreed.digest + addressee.committee.shares_id)
+    return Claim((), claim, claim.agreed.digest + claim.addressee.committee.shares_id)
 
 
-def apply_count_share(state: State, body: CountShare, _author: Author, posting_id: bytes) -> None:
+def apply_count_share(state: State, body: CountShare, _author: Author, posting_id: PostingId) -> None:
     """Record the share."""
-    position = _position(state, body.task)
+    position = Seat.of(state, body.task).position
     position.count_shares.append(Share(body.member, body.share))
     touch(position, posting_id)
 
@@ -162,37 +122,20 @@ def apply_count_share(state: State, body: CountShare, _author: Author, posting_i
 def check_sum_share(state: State, body: SumShare, author: Author) -> Claim:
     """Check a share of the sum."""
     name = holder(author).name
-    task, bundle, iteration, position = _find(state, body, author, SUM_DUE)
+    seat = _find(state, body, author, SUM_DUE)
+    position = seat.position
     opened = (Progress.COUNTED, Progress.SUMMED, Progress.UNDECODABLE)
-    due = position.progress in opened and state.height <= iteration.sum_by
+    due = position.progress in opened and state.height <= seat.iteration.sum_by
     require(due, SUM_DUE, culprit=name)
-    agreed = agreed_set(state, bundle, task)
-    require(body.agreed == agreed.digest, SUM_AGREED, culprit=name)
+    claim = seat.sum_share_claim(body.member, body.share.sha256)
+    require(body.agreed == claim.agreed.digest, SUM_AGREED, culprit=name)
     require(body.member not in {share.member for share in position.sum_shares}, SUM_ONCE, culprit=name)
     check_blob(state, body.share, state.genesis.limits.max_model_bytes)
-    addressee = addressee_of(state, task, position)
-    claim = SumShareClaim(
-        addressee=addressee,
-        agreed=agreed,
-        bits=counted_bits(iteration, task.position),
-        count_shares=tuple(
-            (share.member, share.content) for share in position.count_shares[: position.threshold]
-        ),
-        member=body.member,
-        share=body.share.sha256,
-        author=name,
-    )
-    return Claim((body.share,), claim, agreed.digest + addressee.committee.shares_id)
+    return Claim((body.share,), claim, claim.agreed.digest + claim.addressee.committee.shares_id)
 
 
-def apply_sum_share(state: State, body: SumShare, _author: Author, posting_id: bytes) -> None:
+def apply_sum_share(state: State, body: SumShare, _author: Author, posting_id: PostingId) -> None:
     """Record the share."""
-    position = _position(state, body.task)
+    position = Seat.of(state, body.task).position
     position.sum_shares.append(Share(body.member, body.share.sha256))
     touch(position, posting_id)
-
-
-def _position(state: State, task_id: bytes) -> Position:
-    found = find_position(state, state.tasks[task_id])
-    assert found is not None
-    return found[2]

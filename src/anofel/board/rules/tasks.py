@@ -1,34 +1,37 @@
 """Step 1.d — owners announce tasks and post models; they end tasks and keep the ε ledger (AnoFel §4.3.2)."""
 
+from anofel.board.announcement import check_fits, facts_of
 from anofel.board.author import Author
 from anofel.board.claims import Claim, ModelClaim
-from anofel.board.rule import require, rule
-from anofel.board.rules.common import check_blob, find_own_task, holder, scheme_name
+from anofel.board.rule import Rejected, require, rule
+from anofel.board.rules.common import check_blob, find_own_task, holder
+from anofel.board.size_classes import NoSizeClass, size_class_of
 from anofel.board.state import LedgerEntry, Phase, State, TaskState, touch
 from anofel.committee import schemes
-from anofel.committee.context import TaskLimits
 from anofel.committee.errors import DoesNotFit
 from anofel.errors import InvalidInput
-from anofel.messages import EndIteration, EndTask, Model, PrivacyLedger, Rule, Task
-from anofel.task import Task as TaskFile
-
-INTEGER_MEAN = 0
-OWNER_RULE = 1
+from anofel.ids import PostingId, TaskId
+from anofel.messages import EndIteration, EndTask, Model, PrivacyLedger, TaskAnnouncement
+from anofel.tasks.task import Task
 
 KNOWN = rule("announcement 1", "task-known", "A task is announced once.")
 DOCUMENT = rule("announcement 2", "task-malformed", "The document is a task file in its canonical encoding.")
-NUMBERS = rule("announcement 3", "task-mismatch", "The numbers of the posting are those of the document.")
 SIZE = rule(
-    "announcement 4",
+    "announcement 3",
     "no-size-class",
-    "Length and number of posts are those of a size class of genesis.",
+    "A class of genesis holds the length and the number of posts; adaptive noise needs exactly its number.",
 )
-COMMITTEE = rule("announcement 5", "committee-unknown", "The committee's key is established.")
+COMMITTEE = rule("announcement 4", "committee-unknown", "The committee's key is established.")
 BUSY = rule(
-    "announcement 6", "committee-busy", "The committee serves no other task whose bundle has not ended."
+    "announcement 5", "committee-busy", "The committee serves no other task whose bundle has not ended."
 )
-FITS = rule("announcement 7", "task-does-not-fit", "The committee's scheme adds such vectors exactly.")
-TOO_MANY = rule("announcement 8", "too-many-tasks", "An owner has fewer unended tasks than genesis allows.")
+FITS = rule("announcement 6", "task-does-not-fit", "The committee's scheme adds such vectors exactly.")
+TOO_MANY = rule("announcement 7", "too-many-tasks", "An owner has fewer unended tasks than genesis allows.")
+NOISE = rule(
+    "announcement 8",
+    "noise-does-not-fit",
+    "A clipped update leaves room in 64-bit integers; a client's noise spans eight of their steps or more.",
+)
 
 NOT_DUE = rule("model 1", "model-not-due", "The bundle waits for the model of this iteration.")
 POSTED = rule("model 2", "model-posted", "A task posts one model for an iteration.")
@@ -37,6 +40,9 @@ RULE = rule(
     "model 4",
     "wrong-model",
     "After a sum the model is what the task's rule makes of it; otherwise it is the last one.",
+)
+MAGNITUDE = rule(
+    "model 5", "model-too-large", "No parameter of a model, and no velocity, is larger than 2^20."
 )
 
 NO_EARLY_END = rule("ending 1", "no-early-end", "The bundle was made with leave to end iterations early.")
@@ -48,70 +54,53 @@ RELEASES = rule("ledger 1", "wrong-releases", "The entry states the number of re
 ENTERED = rule("ledger 2", "ledger-entered", "There is one entry for a number of releases.")
 
 
-def size_class_of(state: State, task: Task) -> int | None:
-    """Return the first size class of genesis that fits."""
-    for number, size in enumerate(state.genesis.classes):
-        if task.length <= size.max_length and task.max_posts == size.max_posts:
-            return number
-    return None
-
-
-def check_task(state: State, body: Task, author: Author) -> Claim:
-    """Check an announcement."""
+def check_task(state: State, body: TaskAnnouncement, author: Author) -> Claim:
+    """Check an announcement; cheap checks come first, since its facts may take long to compute."""
     subject, name = holder(author).subject, holder(author).name
-    require(body.task_id(state.genesis_hash, holder(author).subject) not in state.tasks, KNOWN, culprit=name)
+    require(body.task_id(state.genesis_hash, subject) not in state.tasks, KNOWN, culprit=name)
     try:
-        document = TaskFile.from_bytes(body.document)
+        document = Task.from_bytes(body.document)
     except InvalidInput as error:
-        require(False, DOCUMENT, str(error), culprit=name)
-        raise
-    differing = _differences(document, body)
-    require(not differing, NUMBERS, f"They differ in {', '.join(differing)}.", culprit=name)
-    require(size_class_of(state, body) is not None, SIZE, culprit=name)
-    require(body.key_id in state.committees, COMMITTEE, culprit=name)
-    require(not _is_serving(state, state.committees[body.key_id].task), BUSY, culprit=name)
-    live = sum(1 for task in state.tasks.values() if task.owner == subject and not task.ended)
-    require(live < state.genesis.limits.max_tasks, TOO_MANY, culprit=name)
-    scheme = schemes.by_name(scheme_name(state.committees[body.key_id].scheme))
+        raise Rejected(DOCUMENT, str(error), name) from None
     try:
-        TaskLimits(
-            length=body.length, bound=body.bound, max_posts=body.max_posts, min_clients=body.min_clients
-        )
-        scheme.required_bits(body.bound, body.max_posts)
+        size = state.genesis.classes[size_class_of(state.genesis.classes, document)]
+    except NoSizeClass as error:
+        raise Rejected(SIZE, str(error), name) from None
+    require(body.key_id in state.committees, COMMITTEE, culprit=name)
+    committee = state.committees[body.key_id]
+    require(not _is_serving(state, committee.task), BUSY, culprit=name)
+    live = [task for task in state.tasks.live() if task.owner == subject]
+    require(len(live) < state.genesis.limits.max_tasks, TOO_MANY, culprit=name)
+    try:
+        check_fits(document, size, schemes.NAMES[committee.scheme])
     except DoesNotFit as error:
-        require(False, FITS, str(error), culprit=name)
+        raise Rejected(FITS, str(error), name) from None
+    except InvalidInput as error:
+        raise Rejected(NOISE, str(error), name) from None
     return Claim()
 
 
-def _is_serving(state: State, task_id: bytes | None) -> bool:
+def _is_serving(state: State, task_id: TaskId | None) -> bool:
     if task_id is None:
         return False
     task = state.tasks[task_id]
     return not task.ended or (task.bundle is not None and state.bundles[task.bundle].phase is not Phase.ENDED)
 
 
-def _differences(document: TaskFile, body: Task) -> list[str]:
-    privacy, rule_ = document.privacy, document.rule
-    types = (document.dataset_type,) if document.dataset_type else None
-    kind = INTEGER_MEAN if rule_.kind == "integer-mean" else OWNER_RULE
-    expected_rule = Rule(kind=kind, lr_num=rule_.lr_num, lr_den=rule_.lr_den, momentum=rule_.momentum)
-    pairs = {
-        "length": (document.length, body.length),
-        "max_posts": (privacy.max_posts, body.max_posts),
-        "min_clients": (privacy.min_clients, body.min_clients),
-        "max_colluders": (privacy.max_colluders, body.max_colluders),
-        "max_releases": (privacy.max_releases, body.max_releases),
-        "types": (types, body.types),
-        "rule": (expected_rule, body.rule),
-    }
-    return [name for name, (stated, posted) in pairs.items() if stated != posted]
-
-
-def apply_task(state: State, body: Task, author: Author, posting_id: bytes) -> None:
+def apply_task(state: State, body: TaskAnnouncement, author: Author, posting_id: PostingId) -> None:
     """Queue the task for a bundle."""
-    task_id, size_class = body.task_id(state.genesis_hash, holder(author).subject), size_class_of(state, body)
-    assert size_class is not None
-    task = TaskState(task_id, holder(author).subject, body, size_class, state.height)
+    identity, document = holder(author).identity, Task.from_bytes(body.document)
+    task_id, classes = body.task_id(state.genesis_hash, identity.subject), state.genesis.classes
+    size_class = size_class_of(classes, document)
+    task = TaskState(
+        task_id=task_id,
+        owner=identity.subject,
+        announcement=body,
+        facts=facts_of(document, classes[size_class]),
+        size_class=size_class,
+        announced_at=state.height,
+        organisation=identity.organisation,
+    )
     touch(task, posting_id)
     state.tasks[task_id] = task
     state.committees[body.key_id].task = task_id
@@ -125,19 +114,18 @@ def check_model(state: State, body: Model, author: Author) -> Claim:
     require(due and bundle is not None and body.iteration == bundle.iterations + 1, NOT_DUE, culprit=name)
     require(task.model_iteration < body.iteration, POSTED, culprit=name)
     check_blob(state, body.model, state.genesis.limits.max_model_bytes)
-    free = task.model is None or (task.summed and task.task.rule.kind == OWNER_RULE)
+    free = task.model is None or (task.summed and task.facts.own_rule)
     if not free:
         expected = task.next_model if task.summed else task.model
         require(body.model.sha256 == expected, RULE, culprit=name)
         return Claim((body.model,))
-    document = TaskFile.from_bytes(task.task.document)
-    momentum = task.task.rule.kind == INTEGER_MEAN and task.task.rule.momentum > 0
-    shape = ModelClaim(body.model.sha256, document.model.parameters, document.model.scale_bits, momentum)
+    facts = task.facts
+    shape = ModelClaim(body.model.sha256, facts.parameters, facts.scale_bits, facts.momentum)
     return Claim((body.model,), shape)
 
 
-def apply_model(state: State, body: Model, _author: Author, posting_id: bytes) -> None:
-    """Take the model; the iteration opens at the end of a block (``clock``)."""
+def apply_model(state: State, body: Model, _author: Author, posting_id: PostingId) -> None:
+    """Take the model; the iteration opens at the end of a block (``block_end``)."""
     task = state.tasks[body.task]
     task.model, task.model_iteration = body.model.sha256, body.iteration
     touch(task, posting_id)
@@ -157,7 +145,7 @@ def check_end_iteration(state: State, body: EndIteration, author: Author) -> Cla
     return Claim()
 
 
-def apply_end_iteration(state: State, body: EndIteration, _author: Author, posting_id: bytes) -> None:
+def apply_end_iteration(state: State, body: EndIteration, _author: Author, posting_id: PostingId) -> None:
     """Record the wish; it takes every live owner of the bundle."""
     bundle = state.bundles[state.tasks[body.task].bundle or 0]
     assert bundle.current is not None
@@ -172,7 +160,7 @@ def check_end_task(state: State, body: EndTask, author: Author) -> Claim:
     return Claim()
 
 
-def apply_end_task(state: State, body: EndTask, _author: Author, posting_id: bytes) -> None:
+def apply_end_task(state: State, body: EndTask, _author: Author, posting_id: PostingId) -> None:
     """End the task; an iteration under way still runs to its outcome."""
     task = state.tasks[body.task]
     task.ended = True
@@ -188,7 +176,7 @@ def check_ledger(state: State, body: PrivacyLedger, author: Author) -> Claim:
     return Claim()
 
 
-def apply_ledger(state: State, body: PrivacyLedger, _author: Author, posting_id: bytes) -> None:
+def apply_ledger(state: State, body: PrivacyLedger, _author: Author, posting_id: PostingId) -> None:
     """Record the entry."""
     task = state.tasks[body.task]
     task.ledger.append(LedgerEntry(body.releases, body.zero_out, body.replace))

@@ -6,7 +6,7 @@ The order of calls, by role (AnoFel steps 1.c, 5, 6-8):
    everybody's messages of that round, until it returns a ``GeneratedKey``.
 2. Client: ``scheme.read_key(bytes)``; ``prepare`` while the model trains; ``encrypt`` afterwards.
 3. Board: ``verify_envelopes`` at admission (and the bundles' ballots, see ``anofel.committee.count``).
-4. Members: ``verify_payload`` as payloads arrive, ``Accumulator.add``, ``finish``.
+4. Members: ``check_payloads`` as payloads arrive, ``Accumulator.add``, ``finish``.
 5. Members: the count first. ``count.partial_decrypt`` … ``count.combine`` gives a
    ``DecryptedCount``; its ``permit_sum()`` gives a ``SumPermit`` or raises ``TooFewClients``.
 6. Members: ``partial_decrypt`` with that permit. Board: ``verify_share``, once per share.
@@ -23,30 +23,34 @@ Rules that hold for every implementation:
 from anofel.committee.interface.ceremonies import (
     ESTIMATE,
     GeneratedKey,
+    HandedOverKey,
+    Handover,
+    HandoverParty,
+    HandoverResult,
+    HandoverRun,
     KeyGeneration,
     KeyGenerationRun,
     KeyProgress,
+    PostedRounds,
     Report,
-    ResharedKey,
-    Resharing,
-    ResharingParty,
-    ResharingResult,
-    ResharingRun,
     RoundMessage,
     RoundResult,
-    SecretResharingState,
+    SecretHandoverState,
     SecretRoundState,
+    check_made,
 )
 from anofel.committee.interface.contributions import (
     Accumulator,
+    Bytes,
     CheckedPayload,
     Contribution,
     EncryptedSum,
     Envelope,
     Prepared,
+    SubmittedPayload,
 )
 from anofel.committee.interface.keys import CommitteeKey, SecretKeyShare
-from anofel.committee.interface.scheme import Bytes, Int64Vector, Scheme, check_permit
+from anofel.committee.interface.scheme import Int64Vector, Scheme, check_permit
 
 __all__ = [
     "ESTIMATE",
@@ -58,22 +62,25 @@ __all__ = [
     "EncryptedSum",
     "Envelope",
     "GeneratedKey",
+    "HandedOverKey",
+    "Handover",
+    "HandoverParty",
+    "HandoverResult",
+    "HandoverRun",
     "Int64Vector",
     "KeyGeneration",
     "KeyGenerationRun",
     "KeyProgress",
+    "PostedRounds",
     "Prepared",
     "Report",
-    "ResharedKey",
-    "Resharing",
-    "ResharingParty",
-    "ResharingResult",
-    "ResharingRun",
     "RoundMessage",
     "RoundResult",
     "Scheme",
+    "SecretHandoverState",
     "SecretKeyShare",
-    "SecretResharingState",
     "SecretRoundState",
+    "SubmittedPayload",
+    "check_made",
     "check_permit",
 ]

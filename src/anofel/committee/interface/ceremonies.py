@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 from anofel.committee.context import CommitteeShape
+from anofel.committee.errors import KeyGenerationFailed
 from anofel.committee.interface.keys import CommitteeKey, SecretKeyShare
 
 
@@ -31,6 +32,19 @@ class RoundMessage:
     round: int
     sender: int
     body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class PostedRounds:
+    """The complete rounds of a run; their messages are read when they are needed."""
+
+    number: int
+    read: Callable[[int], Sequence[RoundMessage]]
+    """Returns everybody's messages of a round."""
+
+    def all(self) -> list[Sequence[RoundMessage]]:
+        """Read every round."""
+        return [self.read(number) for number in range(self.number)]
 
 
 class SecretRoundState(Protocol):
@@ -148,13 +162,34 @@ class KeyGeneration(Protocol):
         """
         ...
 
+    @property
+    def recomputed_on_admission(self) -> bool:
+        """Whether a run is so small that a board observes it when its key is posted.
+
+        If not, ``check_key`` looks at each key, and its verdict does not depend on the transcript.
+        """
+        ...
+
+    def check_key(
+        self, run: KeyGenerationRun, rounds: PostedRounds, key: CommitteeKey, transcript: bytes
+    ) -> None:
+        """Check a key that somebody says the run made (admission). Raises ``KeyGenerationFailed``.
+
+        1. The key names this run.
+        2. Everybody's first message shows that its sender knows the secrets behind it, for this run.
+        3. Everybody confirmed this key in the last round.
+
+        A scheme whose messages are small recomputes key and transcript from all of them.
+        """
+        ...
+
 
 # Refresh and change of members
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ResharingRun:
-    """Hand the same key to a new committee; a refresh is a resharing to the same members.
+class HandoverRun:
+    """Hand the same key to a new committee; a refresh is a handover to the same members.
 
     Old members deal, new members receive; one person may do both.
     """
@@ -170,18 +205,18 @@ class ResharingRun:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ResharingParty:
-    """Who I am in a resharing: a dealer (``share``), a receiver (``member``), or both."""
+class HandoverParty:
+    """Who I am in a handover: a dealer (``share``), a receiver (``member``), or both."""
 
     share: SecretKeyShare | None = None
     member: int | None = None
 
 
-class SecretResharingState(Protocol):
-    """What a party keeps between the rounds of a resharing (kept; ``repr`` is redacted)."""
+class SecretHandoverState(Protocol):
+    """What a party keeps between the rounds of a handover (kept; ``repr`` is redacted)."""
 
     @property
-    def run(self) -> ResharingRun:
+    def run(self) -> HandoverRun:
         """The run it belongs to."""
         ...
 
@@ -201,16 +236,16 @@ class SecretResharingState(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class ResharingResult:
-    """A finished round of a resharing; no message where this party has no part in the round."""
+class HandoverResult:
+    """A finished round of a handover; no message where this party has no part in the round."""
 
-    state: SecretResharingState
+    state: SecretHandoverState
     message: RoundMessage | None
 
 
 @dataclass(frozen=True, slots=True)
-class ResharedKey:
-    """The end of a resharing: same ``key_id``, new ``shares_id``; erase the old share now."""
+class HandedOverKey:
+    """The end of a handover: same ``key_id``, new ``shares_id``; erase the old share now."""
 
     key: CommitteeKey
     share: SecretKeyShare | None
@@ -218,7 +253,7 @@ class ResharedKey:
     transcript: bytes
 
 
-class Resharing(Protocol):
+class Handover(Protocol):
     """Refresh and change of members, in three rounds.
 
     Round 0: every receiver posts one-time sealing keys. Round 1: every dealer deals. Round 2:
@@ -226,25 +261,33 @@ class Resharing(Protocol):
     0 and 2 and the old number in round 1.
     """
 
-    def begin(self, run: ResharingRun, party: ResharingParty) -> ResharingResult:
-        """Start a resharing."""
+    def begin(self, run: HandoverRun, party: HandoverParty) -> HandoverResult:
+        """Start a handover."""
         ...
 
     def advance(
-        self, state: SecretResharingState, messages: Sequence[RoundMessage]
-    ) -> ResharingResult | ResharedKey:
+        self, state: SecretHandoverState, messages: Sequence[RoundMessage]
+    ) -> HandoverResult | HandedOverKey:
         """Go on with all messages of ``state.round``. Raises ``KeyGenerationFailed``."""
         ...
 
-    def resume(self, data: bytes) -> SecretResharingState:
+    def resume(self, data: bytes) -> SecretHandoverState:
         """Read a state that ``to_bytes`` wrote."""
         ...
 
     def observe(
-        self, run: ResharingRun, rounds: Sequence[Sequence[RoundMessage]]
+        self, run: HandoverRun, rounds: Sequence[Sequence[RoundMessage]]
     ) -> tuple[CommitteeKey, bytes]:
         """Recompute the new key and the transcript from the messages of all rounds alone (audit).
 
         Raises ``KeyGenerationFailed`` with the same culprits and dealers as ``advance``.
         """
         ...
+
+
+def check_made(made: tuple[CommitteeKey, bytes], key: CommitteeKey, transcript: bytes) -> None:
+    """Raise ``KeyGenerationFailed`` unless a run made this key, by this transcript."""
+    if made[0].shares_id != key.shares_id:
+        raise KeyGenerationFailed("The messages of the run make another key.")
+    if made[1] != transcript:
+        raise KeyGenerationFailed("The messages of the run have another transcript.")

@@ -1,9 +1,11 @@
 """What a client sends for a committee (step 5), and what members add up (steps 6 and 7)."""
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from anofel.committee.context import IterationContext, PostContext, TaskLimits
+
+Bytes: TypeAlias = bytes | bytearray | memoryview
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -14,6 +16,8 @@ class Envelope:
     """The scheme's part: for ``lattice`` R and its proof of knowledge, for ``paillier`` a digest."""
     payload_length: int
     payload_sha256: bytes
+    bit: bytes = b""
+    """The ballot's encrypted bit for this committee; contribution proofs are bound to it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +35,15 @@ class Prepared(Protocol):
     def context(self) -> PostContext:
         """The post it was made for."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class SubmittedPayload:
+    """A payload with the post and the envelope that it belongs to."""
+
+    context: PostContext
+    envelope: Envelope
+    payload: Bytes
 
 
 class CheckedPayload(Protocol):

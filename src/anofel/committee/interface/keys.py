@@ -17,10 +17,15 @@ class CommitteeKey(Protocol):
 
     @property
     def key_id(self) -> bytes:
-        """SHA-256 over what survives a change of shares: scheme, public key, count key.
+        """SHA-256 over what survives a change of shares: scheme, run, public key, count key.
 
         Contexts, masks and proofs of clients bind this one.
         """
+        ...
+
+    @property
+    def run(self) -> bytes:
+        """The name of the run that generated the key, so that no two runs make the same key."""
         ...
 
     @property

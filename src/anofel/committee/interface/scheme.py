@@ -6,22 +6,25 @@ from typing import Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from anofel._core.count import CastBit
 from anofel.committee.context import AgreedSet, IterationContext, PostContext, TaskLimits
-from anofel.committee.interface.ceremonies import KeyGeneration, Report, Resharing
+from anofel.committee.errors import PayloadRefused
+from anofel.committee.interface.ceremonies import Handover, KeyGeneration, Report
 from anofel.committee.interface.contributions import (
     Accumulator,
+    Bytes,
     CheckedPayload,
     Contribution,
     EncryptedSum,
     Envelope,
     Prepared,
+    SubmittedPayload,
 )
 from anofel.committee.interface.keys import CommitteeKey, SecretKeyShare
 from anofel.committee.permit import SumPermit
 from anofel.committee.verified import VerifiedShare
 
 Int64Vector: TypeAlias = NDArray[np.int64]
-Bytes: TypeAlias = bytes | bytearray | memoryview
 
 
 class Scheme(Protocol):
@@ -32,8 +35,13 @@ class Scheme(Protocol):
         """The stable name: ``lattice`` or ``paillier``."""
         ...
 
-    def required_bits(self, bound: int, max_posts: int) -> int:
-        """Return the bits one value takes on the wire so that sums of max_posts values are exact.
+    @property
+    def proves_contributions(self) -> bool:
+        """Whether a payload proves its norm, and that it is zero where the count bit is, if the task asks."""
+        ...
+
+    def required_bits(self, limits: TaskLimits) -> int:
+        """Return the bits one value takes on the wire so that sums of max_posts vectors are exact.
 
         Raises ``DoesNotFit`` with the numbers if the scheme has no such size.
         """
@@ -47,7 +55,7 @@ class Scheme(Protocol):
         """Return dealerless key generation; ``report`` is told the expected time and the progress."""
         ...
 
-    def resharing(self) -> Resharing:
+    def handover(self) -> Handover:
         """Return refresh and change of members."""
         ...
 
@@ -59,12 +67,18 @@ class Scheme(Protocol):
         """Read a stored secret share and check it against the key. Raises ``ShareRefused``."""
         ...
 
-    def prepare(self, key: CommitteeKey, context: PostContext, limits: TaskLimits) -> Prepared:
-        """Make all that does not depend on the update (step 5, while the model trains)."""
+    def prepare(
+        self, key: CommitteeKey, context: PostContext, limits: TaskLimits, bit: CastBit | None = None
+    ) -> Prepared:
+        """Make all that does not depend on the update (step 5, while the model trains).
+
+        ``bit`` is the one of the ballot for this committee. A scheme that proves contributions needs
+        it (``InvalidContext``) if the task wants proofs.
+        """
         ...
 
     def encrypt(self, prepared: Prepared, values: Int64Vector) -> Contribution:
-        """Encrypt the update and consume the preparation (step 5).
+        """Encrypt the update, prove it where the task wants that, and consume the preparation (step 5).
 
         Raises ``PreparationUsed`` the second time, ``VectorRefused`` before anything is consumed.
         """
@@ -94,6 +108,12 @@ class Scheme(Protocol):
         payload: Bytes,
     ) -> CheckedPayload:
         """Check and parse a payload (step 6). Raises ``PayloadRefused``; the verdict is deterministic."""
+        ...
+
+    def check_payloads(
+        self, key: CommitteeKey, limits: TaskLimits, items: Sequence[SubmittedPayload]
+    ) -> list[CheckedPayload | PayloadRefused]:
+        """Check payloads of one iteration together, as ``verify_payload`` checks each (step 6)."""
         ...
 
     def accumulator(self, key: CommitteeKey, iteration: IterationContext, limits: TaskLimits) -> Accumulator:

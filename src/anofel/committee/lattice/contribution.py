@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from anofel._core import committee as core
+from anofel._core.count import CastBit
 from anofel.committee.accumulation import PostPayload
 from anofel.committee.context import IterationContext, PostContext, TaskLimits
 from anofel.committee.errors import (
@@ -14,13 +15,12 @@ from anofel.committee.errors import (
     EnvelopeRefused,
     InvalidContext,
     PayloadRefused,
-    PreparationUsed,
     VectorRefused,
 )
-from anofel.committee.interface import Bytes, Contribution, Envelope, Int64Vector
+from anofel.committee.interface import Bytes, Contribution, Envelope, Int64Vector, SubmittedPayload
 from anofel.committee.kept import Kept
 from anofel.committee.lattice.key import LatticeKey
-from anofel.committee.refusal import refuse_batch, refusing
+from anofel.committee.refusal import refuse_batch, refusing, sentence_of
 
 
 @dataclass(frozen=True)
@@ -29,24 +29,22 @@ class LatticePrepared(Kept):
 
     context: PostContext
     sealed: core.Prepared = field(repr=False)
+    bit: bytes = b""
+    """The encrypted bit that the contribution proof is bound to."""
 
 
 @dataclass(frozen=True)
 class LatticePayload(PostPayload):
-    """A parsed payload."""
+    """A parsed payload whose proof holds."""
 
     checked: core.Checked = field(repr=False)
 
 
 def codec(limits: TaskLimits) -> core.Codec:
     """Return the widths of a task's vectors. Raises ``DoesNotFit`` with the numbers."""
-    return widths(limits.length, limits.bound, limits.max_posts)
-
-
-def widths(length: int, bound: int, max_posts: int) -> core.Codec:
-    """Return the widths of vectors. Raises ``DoesNotFit`` with the numbers."""
+    proven = None if limits.norm_bound is None else (limits.norm_bound, limits.max_liars)
     with refusing(DoesNotFit):
-        return core.Codec(length, bound, max_posts)
+        return core.Codec(limits.length, limits.bound, limits.max_posts, proven)
 
 
 def core_post(key: LatticeKey, context: PostContext) -> core.Post:
@@ -66,29 +64,35 @@ def core_post(key: LatticeKey, context: PostContext) -> core.Post:
         )
 
 
-def core_iteration(key: LatticeKey, iteration: IterationContext) -> core.Post:
-    """Return the iteration for the core; the fields of a post stay zero and are not used."""
-    nothing = bytes(32)
-    return core_post(key, PostContext(iteration=iteration, nullifier=nothing, tag=nothing, pk_sig=nothing))
+def core_iteration(key: LatticeKey, where: IterationContext) -> core.Iteration:
+    """Return the iteration for the core."""
+    with refusing(InvalidContext):
+        return core.Iteration(
+            genesis=where.genesis, task=where.task, iteration=where.iteration, key_id=key.key_id
+        )
 
 
-def prepare(key: LatticeKey, context: PostContext, limits: TaskLimits) -> LatticePrepared:
+def prepare(
+    key: LatticeKey, context: PostContext, limits: TaskLimits, bit: CastBit | None
+) -> LatticePrepared:
     """Draw s, e and r; make the masks, R, C and the proof of knowledge."""
-    return LatticePrepared(context, core.Prepared(codec(limits), core_post(key, context), key.keys))
+    widths, post = codec(limits), core_post(key, context)
+    with refusing(InvalidContext):
+        sealed = core.Prepared(widths, post, key.keys, bit)
+    return LatticePrepared(context, sealed, b"" if bit is None else bit.ciphertext)
 
 
 def encrypt(prepared: LatticePrepared, values: Int64Vector) -> Contribution:
-    """Encode, mask and switch the update; consume the preparation."""
+    """Encode, mask and switch the update, and prove it; consume the preparation."""
     if values.dtype != np.int64 or values.ndim != 1:
         raise VectorRefused(f"An update is a flat vector of int64, not {values.ndim}-d {values.dtype}.")
     with refusing(VectorRefused):
         payload = prepared.sealed.seal(np.ascontiguousarray(values))
-    if payload is None:
-        raise PreparationUsed("This preparation has been used; a retry resends the stored bytes.")
     envelope = Envelope(
         proof=prepared.sealed.envelope,
         payload_length=len(payload),
         payload_sha256=hashlib.sha256(payload).digest(),
+        bit=prepared.bit,
     )
     return Contribution(envelope, payload)
 
@@ -138,13 +142,46 @@ def _check_declared(expected: int, envelope: Envelope) -> None:
 def verify_payload(
     key: LatticeKey, context: PostContext, limits: TaskLimits, envelope: Envelope, payload: Bytes
 ) -> LatticePayload:
-    """Check and parse a payload: length and hash as declared, every C_j canonical."""
+    """Check and parse a payload. Raises ``PayloadRefused``."""
+    verdict = check_payloads(key, limits, [SubmittedPayload(context, envelope, payload)])[0]
+    if isinstance(verdict, PayloadRefused):
+        raise verdict
+    return verdict
+
+
+def check_payloads(
+    key: LatticeKey, limits: TaskLimits, items: Sequence[SubmittedPayload]
+) -> list[LatticePayload | PayloadRefused]:
+    """Check and parse payloads of one iteration; the proofs are checked as one, with random weights.
+
+    1. Length and hash are as declared.
+    2. Every C_j is canonical.
+    3. The contribution proof holds for the post, the envelope and the ballot's bit, unless the task
+       does without.
+    """
+    verdicts: dict[int, LatticePayload | PayloadRefused] = {}
+    lines: list[tuple[core.Post, bytes, bytes, bytes]] = []
+    places: list[int] = []
+    for place, item in enumerate(items):
+        fault = _fault_of_bytes(item.envelope, item.payload)
+        if fault:
+            verdicts[place] = PayloadRefused(fault)  # (1)
+            continue
+        places.append(place)
+        post = core_post(key, item.context)
+        lines.append((post, item.envelope.proof, item.envelope.bit, bytes(item.payload)))
+    checked = core.check_payloads(codec(limits), key.keys, lines)  # (2), (3)
+    for place, (parsed, fault_found) in zip(places, checked, strict=True):
+        if parsed is None:
+            verdicts[place] = PayloadRefused(sentence_of(fault_found or "the payload is refused"))
+        else:
+            verdicts[place] = LatticePayload(items[place].context, key.key_id, limits, parsed)
+    return [verdicts[place] for place in range(len(items))]
+
+
+def _fault_of_bytes(envelope: Envelope, payload: Bytes) -> str:
     if len(payload) != envelope.payload_length:
-        raise PayloadRefused(
-            f"The payload has {len(payload)} bytes; its envelope declares {envelope.payload_length}."
-        )
+        return f"The payload has {len(payload)} bytes; its envelope declares {envelope.payload_length}."
     if hashlib.sha256(payload).digest() != envelope.payload_sha256:
-        raise PayloadRefused("The payload's hash is not the one its envelope declares.")
-    with refusing(PayloadRefused):
-        checked = core.Checked(codec(limits), envelope.proof, payload)
-    return LatticePayload(context, key.key_id, limits, checked)
+        return "The payload's hash is not the one its envelope declares."
+    return ""

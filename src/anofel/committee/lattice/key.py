@@ -6,13 +6,13 @@ from functools import cached_property
 
 from anofel._core import committee as core
 from anofel.committee import count_key
-from anofel.committee.context import CommitteeShape
+from anofel.committee.context import DIGEST_LENGTH, CommitteeShape
 from anofel.committee.count_key import CountKey, SecretCountShare
 from anofel.committee.errors import InvalidCommittee, KeyRefused, ShareRefused
 from anofel.committee.interface import CommitteeKey
 from anofel.committee.kept import Kept
 from anofel.committee.refusal import refusing
-from anofel.committee.wire import Reader, Writer
+from anofel.framing import Reader, Writer
 
 NAME = "lattice"
 COUNT_KEY = 2048
@@ -26,6 +26,7 @@ class LatticeKey:
 
     shape: CommitteeShape
     share_epoch: int
+    run: bytes
     keys: core.Keys = field(repr=False, compare=False)
 
     scheme = NAME
@@ -33,13 +34,13 @@ class LatticeKey:
     @cached_property
     def key_id(self) -> bytes:
         """SHA-256 over what survives a change of shares."""
-        return hashlib.sha256(_HEADER + b"/key" + self.keys.public()).digest()
+        return hashlib.sha256(_HEADER + b"/key" + self.run + self.keys.public()).digest()
 
     @cached_property
     def encoded(self) -> bytes:
         """The canonical bytes."""
         writer = Writer().raw(_HEADER).number(self.shape.num_members, 1).number(self.shape.threshold, 1)
-        return writer.number(self.share_epoch, 4).raw(self.keys.to_bytes()).done()
+        return writer.number(self.share_epoch, 4).raw(self.run).raw(self.keys.to_bytes()).done()
 
     @cached_property
     def shares_id(self) -> bytes:
@@ -92,14 +93,14 @@ def read_key(data: bytes) -> LatticeKey:
         if reader.raw(len(_HEADER)) != _HEADER:
             raise ValueError("it is not a key of the lattice scheme")
         num_members, threshold, epoch = reader.number(1), reader.number(1), reader.number(4)
-        shape = CommitteeShape(num_members=num_members, threshold=threshold)
+        shape, run = CommitteeShape(num_members=num_members, threshold=threshold), reader.raw(DIGEST_LENGTH)
         points = reader.raw(NUM_KEYS * count_key.POINT_LENGTH * (num_members + 1))
         reader.end()
     except (ValueError, InvalidCommittee) as error:
         raise KeyRefused(f"The committee key is malformed: {error}.") from None
     with refusing(KeyRefused):
         keys = core.Keys.read(core_shape(shape), points)
-    return LatticeKey(shape, epoch, keys)
+    return LatticeKey(shape, epoch, run, keys)
 
 
 def read_share(key: LatticeKey, data: bytes) -> LatticeShare:

@@ -4,11 +4,14 @@ from collections.abc import Sequence
 
 from anofel.committee.context import CommitteeShape
 from anofel.committee.interface import (
+    CommitteeKey,
     GeneratedKey,
     KeyGenerationRun,
+    PostedRounds,
     RoundMessage,
     RoundResult,
     SecretRoundState,
+    check_made,
 )
 from anofel.committee.lattice.key import NAME, NUM_KEYS, LatticeKey, LatticeShare
 from anofel.committee.ristretto.key_generation import NUM_ROUNDS, RistrettoKeyGeneration
@@ -40,7 +43,7 @@ class LatticeKeyGeneration:
         result = self._rounds.advance(state, messages)
         if isinstance(result, RoundResult):
             return result
-        key = LatticeKey(state.run.shape, 0, result.keys)
+        key = LatticeKey(state.run.shape, 0, state.run.run_id, result.keys)
         return GeneratedKey(key, LatticeShare(key.shares_id, result.secrets), result.transcript)
 
     def resume(self, data: bytes) -> SecretRoundState:
@@ -52,4 +55,15 @@ class LatticeKeyGeneration:
     ) -> tuple[LatticeKey, bytes]:
         """Recompute key and transcript from public messages alone."""
         keys, transcript = self._rounds.observe(run, rounds)
-        return LatticeKey(run.shape, 0, keys), transcript
+        return LatticeKey(run.shape, 0, run.run_id, keys), transcript
+
+    @property
+    def recomputed_on_admission(self) -> bool:
+        """Its messages are small."""
+        return True
+
+    def check_key(
+        self, run: KeyGenerationRun, rounds: PostedRounds, key: CommitteeKey, transcript: bytes
+    ) -> None:
+        """Recompute key and transcript from all messages."""
+        check_made(self.observe(run, rounds.all()), key, transcript)

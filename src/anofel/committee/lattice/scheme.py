@@ -3,22 +3,26 @@
 from collections.abc import Mapping, Sequence
 
 from anofel._core import committee as core
-from anofel.committee.context import AgreedSet, IterationContext, PostContext, TaskLimits, check_range
+from anofel._core.count import CastBit
+from anofel.committee.context import AgreedSet, IterationContext, PostContext, TaskLimits
+from anofel.committee.errors import PayloadRefused
 from anofel.committee.interface import (
     Accumulator,
     Bytes,
+    CheckedPayload,
     CommitteeKey,
     Contribution,
     Envelope,
     Int64Vector,
     Report,
+    SubmittedPayload,
 )
 from anofel.committee.lattice import contribution
 from anofel.committee.lattice import total as sums
 from anofel.committee.lattice.contribution import LatticePayload, LatticePrepared
+from anofel.committee.lattice.handover import LatticeHandover
 from anofel.committee.lattice.key import NAME, LatticeKey, LatticeShare, own, read_key, read_share
 from anofel.committee.lattice.key_generation import LatticeKeyGeneration
-from anofel.committee.lattice.resharing import LatticeResharing
 from anofel.committee.lattice.total import LatticeAccumulator, LatticeSum
 from anofel.committee.threshold import ThresholdScheme
 
@@ -27,6 +31,7 @@ class Lattice(ThresholdScheme[LatticeKey, LatticeShare, LatticePrepared, Lattice
     """The default scheme; implements ``Scheme``."""
 
     name = NAME
+    proves_contributions = True
     share_type = LatticeShare
     preparation_type = LatticePrepared
     sum_type = LatticeSum
@@ -36,10 +41,9 @@ class Lattice(ThresholdScheme[LatticeKey, LatticeShare, LatticePrepared, Lattice
         """Return the key as this scheme's."""
         return own(key)
 
-    def required_bits(self, bound: int, max_posts: int) -> int:
+    def required_bits(self, limits: TaskLimits) -> int:
         """Return w = b + g."""
-        check_range(bound, max_posts)
-        return contribution.widths(1, bound, max_posts).wire_bits
+        return contribution.codec(limits).wire_bits
 
     def payload_bytes(self, key: CommitteeKey, limits: TaskLimits) -> int:
         """Return the exact length of every payload."""
@@ -50,9 +54,9 @@ class Lattice(ThresholdScheme[LatticeKey, LatticeShare, LatticePrepared, Lattice
         """Return dealerless key generation; it takes seconds, so there is nothing to report."""
         return LatticeKeyGeneration()
 
-    def resharing(self) -> LatticeResharing:
+    def handover(self) -> LatticeHandover:
         """Return refresh and change of members."""
-        return LatticeResharing()
+        return LatticeHandover()
 
     def read_key(self, data: bytes) -> LatticeKey:
         """Parse and validate a key."""
@@ -62,9 +66,11 @@ class Lattice(ThresholdScheme[LatticeKey, LatticeShare, LatticePrepared, Lattice
         """Read a stored secret share."""
         return read_share(self.own(key), data)
 
-    def prepare(self, key: CommitteeKey, context: PostContext, limits: TaskLimits) -> LatticePrepared:
+    def prepare(
+        self, key: CommitteeKey, context: PostContext, limits: TaskLimits, bit: CastBit | None = None
+    ) -> LatticePrepared:
         """Make all that does not depend on the update."""
-        return contribution.prepare(self.own(key), context, limits)
+        return contribution.prepare(self.own(key), context, limits, bit)
 
     def seal(self, prepared: LatticePrepared, values: Int64Vector) -> Contribution:
         """Encode, mask and switch the update."""
@@ -87,6 +93,12 @@ class Lattice(ThresholdScheme[LatticeKey, LatticeShare, LatticePrepared, Lattice
     ) -> LatticePayload:
         """Check and parse a payload."""
         return contribution.verify_payload(self.own(key), context, limits, envelope, payload)
+
+    def check_payloads(
+        self, key: CommitteeKey, limits: TaskLimits, items: Sequence[SubmittedPayload]
+    ) -> list[CheckedPayload | PayloadRefused]:
+        """Check many payloads at once."""
+        return [*contribution.check_payloads(self.own(key), limits, items)]
 
     def accumulator(self, key: CommitteeKey, iteration: IterationContext, limits: TaskLimits) -> Accumulator:
         """Begin an empty sum."""

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 
 from anofel.committee.context import CommitteeShape
 from anofel.committee.count_key import CountKey, SecretCountShare
-from anofel.committee.paillier.arithmetic import invert, is_prime
+from anofel.committee.paillier.arithmetic.modular import invert, is_prime
+from anofel.committee.paillier.arithmetic.parameters import dealt_bits, delta
+from anofel.committee.paillier.arithmetic.randomness import Randomness, SystemRandomness
+from anofel.committee.paillier.arithmetic.sharing import IntegerPolynomial
 from anofel.committee.paillier.key import Origin, PaillierKey, SecretPaillierShare, verification_key
-from anofel.committee.paillier.parameters import dealt_bits, delta
-from anofel.committee.paillier.randomness import Randomness, SystemRandomness
-from anofel.committee.paillier.sharing import IntegerPolynomial
 
 INSECURE_DEALER_NOTICE = "INSECURE: a dealer made this Paillier key and knew every share of it."
 
@@ -53,6 +53,7 @@ def _package(
         share_bits=bits,
         share_epoch=0,
         origin=Origin.INSECURE_DEALER,
+        run=bytes(32),
         generation=bytes(32),
         count_key=count_key,
     )

@@ -1,14 +1,16 @@
-"""The steps of a resharing for ``paillier``; ``resharing`` has the arithmetic, ``handover`` the rounds.
+"""Refresh and change of members for ``paillier``; ``arithmetic.dealing`` has the arithmetic.
 
-The count key is reshared by the same messages: each body is its part, then ours.
+The count key is handed over by the same messages: each body is its part, then ours.
 """
 
 from anofel._core import committee as core
 from anofel.committee import count_key
 from anofel.committee.errors import InvalidCommittee, KeyGenerationFailed, ShareRefused
-from anofel.committee.handover import Dealt, Handover, settle_handover
-from anofel.committee.interface import CommitteeKey, ResharingRun, SecretKeyShare
-from anofel.committee.paillier import resharing
+from anofel.committee.handover import Dealt, HandoverRounds, Received, settle_handover
+from anofel.committee.interface import CommitteeKey, HandoverRun, SecretKeyShare
+from anofel.committee.paillier.arithmetic import dealing
+from anofel.committee.paillier.arithmetic.dealing import PaillierPlan
+from anofel.committee.paillier.arithmetic.integers import Malformed, Reader
 from anofel.committee.paillier.key import (
     PaillierKey,
     SecretPaillierShare,
@@ -17,18 +19,16 @@ from anofel.committee.paillier.key import (
     decode_share,
     own,
 )
-from anofel.committee.paillier.resharing import PaillierPlan
-from anofel.committee.paillier.wire import Malformed, Reader
 from anofel.committee.refusal import refusing
-from anofel.committee.ristretto import resharing as count_rounds
+from anofel.committee.ristretto import handover as count_rounds
 from anofel.committee.ristretto.run import Bodies, transcript_digest
 from anofel.committee.ristretto.verdict import Complaint, Confirmation
 from anofel.committee.sealing import CannotOpen, DealerKeys, SealingKey
-from anofel.committee.wire import Writer
+from anofel.framing import Writer
 
 
-class PaillierResharing(Handover[SecretPaillierShare]):
-    """Implements ``Resharing``."""
+class PaillierHandover(HandoverRounds[SecretPaillierShare]):
+    """Implements ``Handover``."""
 
     def __init__(self, *, insecure_toy: bool) -> None:
         self._insecure_toy = insecure_toy
@@ -41,14 +41,14 @@ class PaillierResharing(Handover[SecretPaillierShare]):
         """Read a stored secret share."""
         return decode_share(own(key), data)
 
-    def check(self, run: ResharingRun, share: SecretKeyShare | None) -> SecretPaillierShare | None:
+    def check(self, run: HandoverRun, share: SecretKeyShare | None) -> SecretPaillierShare | None:
         """Refuse a key or share of another scheme, and shares that would grow too long."""
         PaillierPlan(run, own(run.old_key))
         if share is not None and not isinstance(share, SecretPaillierShare):
             raise InvalidCommittee("The share belongs to another scheme.")
         return share
 
-    def deal(self, run: ResharingRun, share: SecretPaillierShare, sealing_keys: Bodies) -> bytes:
+    def deal(self, run: HandoverRun, share: SecretPaillierShare, sealing_keys: Bodies) -> bytes:
         """Make a dealer's message."""
         plan = PaillierPlan(run, own(run.old_key))
         with refusing(ShareRefused):
@@ -56,15 +56,13 @@ class PaillierResharing(Handover[SecretPaillierShare]):
                 count_keys_of(plan.old.count_key), share.member, share.count_share.scalar
             )
         count = count_rounds.deal(plan.count, secrets, sealing_keys)
-        return Writer().framed(count).framed(resharing.deal(plan, share, sealing_keys)).done()
+        return Writer().framed(count).framed(dealing.deal(plan, share, sealing_keys)).done()
 
-    def check_dealings(self, run: ResharingRun, dealt: Dealt) -> None:
+    def check_dealings(self, run: HandoverRun, dealt: Dealt) -> None:
         """Check every dealer's message."""
         _View(run, dealt)
 
-    def receive(
-        self, run: ResharingRun, member: int, sealing: DealerKeys, dealt: Dealt
-    ) -> tuple[bytes, bytes]:
+    def receive(self, run: HandoverRun, member: int, sealing: DealerKeys, dealt: Dealt) -> Received:
         """Return the new shares of both keys, and for each a confirmation or a complaint."""
         view = _View(run, dealt)
         received, plan = Writer(), view.plan
@@ -76,11 +74,11 @@ class PaillierResharing(Handover[SecretPaillierShare]):
         else:
             said = count.to_bytes()
         if isinstance(ours, Complaint):
-            return received.done(), Writer().framed(said).framed(ours.to_bytes()).done()
+            return Received(received.done(), Writer().framed(said).framed(ours.to_bytes()).done())
         received.framed(ours.to_bytes((plan.share_bits + 7) // 8, "little"))
-        return received.done(), Writer().framed(said).framed(view.confirmation.to_bytes()).done()
+        return Received(received.done(), Writer().framed(said).framed(view.confirmation.to_bytes()).done())
 
-    def finish(self, run: ResharingRun, dealt: Dealt, verdicts: Bodies) -> tuple[PaillierKey, bytes]:
+    def finish(self, run: HandoverRun, dealt: Dealt, verdicts: Bodies) -> tuple[PaillierKey, bytes]:
         """Settle the run."""
         view = _View(run, dealt)
         count_said, own_said = _split(verdicts, dealers=False)
@@ -106,14 +104,14 @@ class PaillierResharing(Handover[SecretPaillierShare]):
 class _View:
     """What follows from the first two rounds, for everybody."""
 
-    def __init__(self, run: ResharingRun, history: Dealt) -> None:
+    def __init__(self, run: HandoverRun, history: Dealt) -> None:
         plan = PaillierPlan(run, own(run.old_key))
         self.plan, self.history = plan, history
         count, self._dealt = _split(history[1], dealers=True)
         self.count_history = (history[0], count)
         self.count_keys = count_rounds.new_keys(plan.count, count)
         self.transcript = transcript_digest(plan.digest, history)
-        self.key = resharing.new_key(plan, self._dealt, self.count_keys, self.transcript)
+        self.key = dealing.new_key(plan, self._dealt, self.count_keys, self.transcript)
 
     @property
     def confirmation(self) -> Confirmation:
@@ -126,7 +124,7 @@ class _View:
         for dealer in self.plan.run.dealers:
             key = sealing.for_dealer(dealer)
             try:
-                total += resharing.open_part(self.plan, self._dealt, dealer, member, key)
+                total += dealing.open_part(self.plan, self._dealt, dealer, member, key)
             except (CannotOpen, KeyGenerationFailed):
                 return Complaint(dealer, key.to_bytes())
         return total
@@ -135,7 +133,7 @@ class _View:
         """Raise ``KeyGenerationFailed`` unless everybody confirmed this key."""
 
         def check(dealer: int, receiver: int, key: SealingKey) -> None:
-            resharing.open_part(self.plan, self._dealt, dealer, receiver, key)
+            dealing.open_part(self.plan, self._dealt, dealer, receiver, key)
 
         settle_handover(self.plan.run.dealers, self.history[0], verdicts, self.confirmation, check)
 

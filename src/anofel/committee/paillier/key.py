@@ -17,7 +17,8 @@ from anofel.committee.count_key import POINT_LENGTH, SCALAR_LENGTH, CountKey, Se
 from anofel.committee.errors import InvalidCommittee, KeyRefused, ShareRefused
 from anofel.committee.interface import CommitteeKey
 from anofel.committee.kept import Kept
-from anofel.committee.paillier.arithmetic import (
+from anofel.committee.paillier.arithmetic.integers import Malformed, Reader, encode, width
+from anofel.committee.paillier.arithmetic.modular import (
     FixedBase,
     gcd,
     is_perfect_power,
@@ -28,19 +29,18 @@ from anofel.committee.paillier.arithmetic import (
     primorial,
     product,
 )
-from anofel.committee.paillier.parameters import (
+from anofel.committee.paillier.arithmetic.parameters import (
     MAX_SHARE_GROWTH,
     RANDOMISER_BITS,
     check_modulus_bits,
     delta,
 )
-from anofel.committee.paillier.sharing import lagrange
-from anofel.committee.paillier.transcript import Transcript
-from anofel.committee.paillier.wire import Malformed, Reader, encode, width
+from anofel.committee.paillier.arithmetic.sharing import lagrange
+from anofel.committee.paillier.arithmetic.transcript import Transcript
 from anofel.committee.refusal import refusing
 
 NAME: Final = "paillier"
-MAGIC: Final = b"anofel/v1/paillier/key\x00"
+MAGIC: Final = b"anofel/1/paillier/key\x00"
 DIGEST_BYTES: Final = 32
 
 
@@ -59,7 +59,7 @@ class Origin(IntEnum):
 @lru_cache(maxsize=8)
 def _randomiser(modulus: int) -> tuple[int, FixedBase]:
     """Return h and the table of h_s = h^N mod N²; h = H(N)², which everybody derives alone."""
-    h = Transcript("randomiser-base").append("modulus", modulus).residue("h", modulus)
+    h = Transcript("anofel/1/paillier/randomiser-base").append("modulus", modulus).residue("h", modulus)
     h = h * h % modulus
     square = modulus * modulus
     return h, FixedBase(power(h, modulus, square), square, RANDOMISER_BITS)
@@ -68,7 +68,11 @@ def _randomiser(modulus: int) -> tuple[int, FixedBase]:
 @lru_cache(maxsize=8)
 def _verification_base(modulus: int) -> int:
     """Return g', a public square modulo N²; nobody knows its logarithm to any other base."""
-    g = Transcript("verification-base").append("modulus", modulus).residue("g", modulus * modulus)
+    g = (
+        Transcript("anofel/1/paillier/verification-base")
+        .append("modulus", modulus)
+        .residue("g", modulus * modulus)
+    )
     return g * g % (modulus * modulus)
 
 
@@ -84,6 +88,8 @@ class PaillierKey:
     """Every share is positive and below 2^share_bits."""
     share_epoch: int
     origin: Origin
+    run: bytes
+    """The run that generated the key; a handover keeps it."""
     generation: bytes
     """Transcript of the run that made the shares."""
     count_key: CountKey = field(repr=False)
@@ -103,8 +109,8 @@ class PaillierKey:
     @cached_property
     def key_id(self) -> bytes:
         """SHA-256 over what survives a change of shares."""
-        hasher = hashlib.sha256(b"anofel/v1/paillier/key-id")
-        hasher.update(bytes([self.origin]) + self.modulus_bits.to_bytes(4, "little"))
+        hasher = hashlib.sha256(b"anofel/1/paillier/key-id")
+        hasher.update(bytes([self.origin]) + self.run + self.modulus_bits.to_bytes(4, "little"))
         hasher.update(encode([self.modulus], width(self.modulus_bits)) + self.count_key.public)
         return hasher.digest()
 
@@ -141,7 +147,8 @@ class PaillierKey:
         head = b"".join(int(value).to_bytes(length, "little") for value, length in (*numbers, *more))
         keys = encode(self.verification_keys, 2 * size)
         count = _count_bytes(self.count_key)
-        return MAGIC + head + self.generation + encode([self.modulus, self.theta], size) + keys + count
+        head += self.run + self.generation
+        return MAGIC + head + encode([self.modulus, self.theta], size) + keys + count
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -198,7 +205,7 @@ def _parse(data: bytes, *, insecure_toy: bool) -> PaillierKey:
         raise Malformed("its origin is unknown.")
     if not bits < share_bits <= (2 + MAX_SHARE_GROWTH) * bits:
         raise Malformed(f"shares of {share_bits} bits are out of range.")
-    generation, size = reader.raw(DIGEST_BYTES), width(bits)
+    run, generation, size = reader.raw(DIGEST_BYTES), reader.raw(DIGEST_BYTES), width(bits)
     (modulus,) = reader.integers(size, 1, 1 << bits)
     (theta,) = reader.integers(size, 1, max(modulus, 1))
     keys = reader.integers(2 * size, members, max(modulus * modulus, 1))
@@ -214,6 +221,7 @@ def _parse(data: bytes, *, insecure_toy: bool) -> PaillierKey:
         share_bits=share_bits,
         share_epoch=epoch,
         origin=Origin(origin),
+        run=run,
         generation=generation,
         count_key=count_key.from_keys(shape, count_keys, 0),
     )

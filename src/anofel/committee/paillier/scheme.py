@@ -2,13 +2,18 @@
 
 from collections.abc import Mapping, Sequence
 
-from anofel.committee.context import AgreedSet, IterationContext, PostContext, TaskLimits, check_range
+from anofel._core.count import CastBit
+from anofel.committee.context import AgreedSet, IterationContext, PostContext, TaskLimits
 from anofel.committee.interface import Bytes, CommitteeKey, Contribution, Envelope, Int64Vector, Report
-from anofel.committee.paillier import addition, decryption, encryption
-from anofel.committee.paillier.addition import CiphertextAccumulator, CiphertextSum
-from anofel.committee.paillier.decryption import DecryptionShare
-from anofel.committee.paillier.encryption import CheckedCiphertexts, SecretPreparation
-from anofel.committee.paillier.handover import PaillierResharing
+from anofel.committee.paillier import contribution
+from anofel.committee.paillier import total as sums
+from anofel.committee.paillier.arithmetic.parameters import (
+    DEFAULT_MODULUS_BITS,
+    check_modulus_bits,
+    slot_bits,
+)
+from anofel.committee.paillier.contribution import CheckedCiphertexts, SecretPreparation
+from anofel.committee.paillier.handover import PaillierHandover
 from anofel.committee.paillier.key import (
     NAME,
     PaillierKey,
@@ -17,12 +22,8 @@ from anofel.committee.paillier.key import (
     decode_share,
     own,
 )
-from anofel.committee.paillier.keygen.generation import PaillierKeyGeneration
-from anofel.committee.paillier.parameters import (
-    DEFAULT_MODULUS_BITS,
-    check_modulus_bits,
-    slot_bits,
-)
+from anofel.committee.paillier.key_generation import PaillierKeyGeneration
+from anofel.committee.paillier.total import CiphertextAccumulator, CiphertextSum, DecryptionShare
 from anofel.committee.threshold import ThresholdScheme
 
 
@@ -32,6 +33,7 @@ class PaillierScheme(
     """Threshold Paillier (Damgård-Jurik with s = 1), packed; implements ``Scheme``."""
 
     name = NAME
+    proves_contributions = False
     share_type = SecretPaillierShare
     preparation_type = SecretPreparation
     sum_type = CiphertextSum
@@ -47,22 +49,21 @@ class PaillierScheme(
         """Return the key as this scheme's."""
         return own(key)
 
-    def required_bits(self, bound: int, max_posts: int) -> int:
-        """Return the bits of one slot."""
-        check_range(bound, max_posts)
-        return slot_bits(bound, max_posts)
+    def required_bits(self, limits: TaskLimits) -> int:
+        """Return the bits of one slot; there is no proof of a norm here."""
+        return slot_bits(limits.bound, limits.max_posts)
 
     def payload_bytes(self, key: CommitteeKey, limits: TaskLimits) -> int:
         """Return the exact length of every payload."""
-        return encryption.payload_bytes(self.own(key), limits)
+        return contribution.payload_bytes(self.own(key), limits)
 
     def key_generation(self, report: Report | None = None) -> PaillierKeyGeneration:
         """Return dealerless key generation; ``report`` is told the estimated time and the progress."""
         return PaillierKeyGeneration(self.modulus_bits, report)
 
-    def resharing(self) -> PaillierResharing:
+    def handover(self) -> PaillierHandover:
         """Return refresh and change of members."""
-        return PaillierResharing(insecure_toy=self.insecure_toy)
+        return PaillierHandover(insecure_toy=self.insecure_toy)
 
     def read_key(self, data: bytes) -> PaillierKey:
         """Parse and validate a key. Raises ``KeyRefused``."""
@@ -72,31 +73,37 @@ class PaillierScheme(
         """Read a stored share. Raises ``ShareRefused``."""
         return decode_share(self.own(key), data)
 
-    def prepare(self, key: CommitteeKey, context: PostContext, limits: TaskLimits) -> SecretPreparation:
+    def prepare(
+        self,
+        key: CommitteeKey,
+        context: PostContext,
+        limits: TaskLimits,
+        bit: CastBit | None = None,  # noqa: ARG002 - nothing is proven about it
+    ) -> SecretPreparation:
         """Make all that does not depend on the update."""
-        return encryption.prepare(self.own(key), context, limits)
+        return contribution.prepare(self.own(key), context, limits)
 
     def seal(self, prepared: SecretPreparation, values: Int64Vector) -> Contribution:
         """Encrypt the update."""
-        return encryption.encrypt(prepared, values)
+        return contribution.encrypt(prepared, values)
 
     def verify_envelope(
         self, key: CommitteeKey, context: PostContext, limits: TaskLimits, envelope: Envelope
     ) -> None:
         """Check the envelope. Raises ``EnvelopeRefused``."""
-        encryption.verify_envelope(self.own(key), context, limits, envelope)
+        contribution.verify_envelope(self.own(key), context, limits, envelope)
 
     def verify_envelopes(
         self, key: CommitteeKey, limits: TaskLimits, items: Sequence[tuple[PostContext, Envelope]]
     ) -> None:
         """Check many envelopes. Raises ``EnvelopeRefused``."""
-        encryption.verify_envelopes(self.own(key), limits, items)
+        contribution.verify_envelopes(self.own(key), limits, items)
 
     def verify_payload(
         self, key: CommitteeKey, context: PostContext, limits: TaskLimits, envelope: Envelope, payload: Bytes
     ) -> CheckedCiphertexts:
         """Check and parse a payload. Raises ``PayloadRefused``."""
-        return encryption.verify_payload(self.own(key), context, limits, envelope, payload)
+        return contribution.verify_payload(self.own(key), context, limits, envelope, payload)
 
     def accumulator(
         self, key: CommitteeKey, iteration: IterationContext, limits: TaskLimits
@@ -108,25 +115,25 @@ class PaillierScheme(
         self, key: CommitteeKey, iteration: IterationContext, limits: TaskLimits, data: Bytes
     ) -> CiphertextSum:
         """Parse a published sum. Raises ``PayloadRefused``."""
-        return addition.read_sum(self.own(key), iteration, limits, data)
+        return sums.read_sum(self.own(key), iteration, limits, data)
 
     def make_share(
         self, key: PaillierKey, share: SecretPaillierShare, total: CiphertextSum, agreed: AgreedSet
     ) -> bytes:
         """Make a member's share of the sum with its proof."""
-        return decryption.partial_decrypt(key, share, total.residues, agreed.digest).to_bytes(key)
+        return sums.partial_decrypt(key, share, total.residues, agreed.digest).to_bytes(key)
 
     def check_share(
         self, key: PaillierKey, total: CiphertextSum, agreed: AgreedSet, member: int, share: bytes
     ) -> DecryptionShare:
         """Check a member's share. Raises ``ShareRefused``."""
-        return decryption.verify_share(key, member, total.residues, agreed.digest, share)
+        return sums.verify_share(key, member, total.residues, agreed.digest, share)
 
     def open_sum(
         self, key: PaillierKey, total: CiphertextSum, shares: Mapping[int, DecryptionShare]
     ) -> Int64Vector:
         """Return the exact sum from t checked shares."""
-        return decryption.combine(key, total, shares)
+        return sums.combine(key, total, shares)
 
 
 class InsecureToyPaillierScheme(PaillierScheme):

@@ -12,7 +12,7 @@ from anofel.committee.errors import InvalidCommittee, KeyGenerationFailed
 from anofel.committee.interface import KeyGenerationRun, RoundMessage, RoundResult, SecretRoundState
 from anofel.committee.refusal import refusing
 from anofel.committee.ristretto import round0_commit, round1_deal, round2_confirm
-from anofel.committee.ristretto.run import Plan, SecretState, collect
+from anofel.committee.ristretto.run import Plan, SecretDrawn, SecretOutcome, SecretState, Turn, collect
 
 NUM_ROUNDS = 3
 
@@ -38,8 +38,8 @@ class RistrettoKeyGeneration:
         plan = self._plan(run)
         if member not in run.shape.members:
             raise InvalidCommittee(f"There is no member {member} in a committee of {run.shape.num_members}.")
-        kept, body = round0_commit.send(plan, member)
-        state = SecretState(run=run, member=member, round=0, secrets=kept, history=(), body=body)
+        turn = round0_commit.send(plan, member)
+        state = SecretState(run=run, member=member, round=0, kept=turn.kept, history=(), body=turn.body)
         return RoundResult(state, state.message)
 
     def advance(
@@ -51,24 +51,22 @@ class RistrettoKeyGeneration:
         plan = self._plan(state.run)
         bodies = collect(state.run.run_id, state.round, state.run.shape.members, messages)
         history = (*state.history, bodies)
-        kept: tuple[bytes, ...]
+        turn: Turn[SecretDrawn] | Turn[SecretOutcome | None]
         if state.round == 0:
             round0_commit.receive(plan, bodies)
-            kept, body = round1_deal.send(plan, state.member, _pair(state.secrets), bodies)
+            turn = round1_deal.send(plan, state.member, _drawn(state), bodies)
         elif state.round == 1:
             round1_deal.receive(plan, bodies)
-            kept, body = round2_confirm.send(
-                plan, state.member, _pair(state.secrets), (history[0], history[1])
-            )
+            turn = round2_confirm.send(plan, state.member, _drawn(state), (history[0], history[1]))
         else:
             return self._finish(plan, state, bodies)
         following = SecretState(
             run=state.run,
             member=state.member,
             round=state.round + 1,
-            secrets=kept,
+            kept=turn.kept,
             history=history,
-            body=body,
+            body=turn.body,
         )
         return RoundResult(following, following.message)
 
@@ -98,18 +96,28 @@ class RistrettoKeyGeneration:
             )
         return round2_confirm.receive(plan, (bodies[0], bodies[1]), checked, bodies[2])
 
+    def first_keys(self, run: KeyGenerationRun, messages: Sequence[RoundMessage]) -> core.Keys:
+        """Return the keys that a run makes if it succeeds. Raises ``KeyGenerationFailed``."""
+        plan = self._plan(run)
+        checked = round0_commit.receive(plan, collect(run.run_id, 0, run.shape.members, messages))
+        with refusing(KeyGenerationFailed):
+            return core.dkg_keys(plan.core_shape, checked)
+
     def _finish(self, plan: Plan, state: SecretState, bodies: dict[int, bytes]) -> RistrettoKeys:
         history = (state.history[0], state.history[1])
         checked = round0_commit.receive(plan, history[0])
         keys, transcript = round2_confirm.receive(plan, history, checked, bodies)
+        if not isinstance(state.kept, SecretOutcome):
+            raise KeyGenerationFailed("The stored state is damaged: it has no shares.")
         with refusing(KeyGenerationFailed):
-            secrets = core.Secrets.read(keys, state.member, state.secrets[1])
+            secrets = core.Secrets.read(keys, state.member, state.kept.shares)
         return RistrettoKeys(keys, secrets, transcript)
 
     def _plan(self, run: KeyGenerationRun) -> Plan:
         return Plan(run, self._num_keys, self._purpose)
 
 
-def _pair(secrets: tuple[bytes, ...]) -> tuple[bytes, bytes]:
-    first, second = secrets
-    return first, second
+def _drawn(state: SecretState) -> SecretDrawn:
+    if not isinstance(state.kept, SecretDrawn):
+        raise KeyGenerationFailed("The stored state is damaged: it has no secrets of its round.")
+    return state.kept

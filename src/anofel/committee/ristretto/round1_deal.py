@@ -8,25 +8,22 @@ from anofel._core import committee as core
 from anofel.committee.errors import KeyGenerationFailed
 from anofel.committee.refusal import refusing
 from anofel.committee.ristretto.round0_commit import packages, sealing_keys
-from anofel.committee.ristretto.run import Bodies, Plan
+from anofel.committee.ristretto.run import Bodies, Plan, SecretDrawn, Turn
 from anofel.committee.sealing import OVERHEAD, SealingKey, binding, seal
 
 SCALAR_LENGTH = 32
 
 
-def send(
-    plan: Plan, member: int, kept: tuple[bytes, bytes], commitments: Bodies
-) -> tuple[tuple[bytes, bytes], bytes]:
-    """Deal shares to the others. Returns what is kept and what is sent."""
-    sealing, state = kept
+def send(plan: Plan, member: int, kept: SecretDrawn, commitments: Bodies) -> Turn[SecretDrawn]:
+    """Deal shares to the others."""
     with refusing(KeyGenerationFailed):
-        state, shares = core.dkg_part2(plan.core_shape, member, state, packages(commitments))
+        dealt = core.dkg_part2(plan.core_shape, member, kept.frost, packages(commitments))
     keys = sealing_keys(commitments)
     parts = (
         seal(keys[receiver], share, binding(plan.digest, member, receiver))
-        for receiver, share in sorted(shares.items())
+        for receiver, share in sorted(dealt.shares.items())
     )
-    return (sealing, state), b"".join(parts)
+    return Turn(SecretDrawn(kept.sealing, dealt.kept), b"".join(parts))
 
 
 def receive(plan: Plan, bodies: Bodies) -> None:

@@ -11,28 +11,30 @@ from anofel.committee.errors import KeyGenerationFailed
 from anofel.committee.refusal import refusing
 from anofel.committee.ristretto.round0_commit import packages, sealing_keys
 from anofel.committee.ristretto.round1_deal import open_part
-from anofel.committee.ristretto.run import Bodies, Plan, transcript_digest
+from anofel.committee.ristretto.run import Bodies, Plan, SecretDrawn, SecretOutcome, Turn, transcript_digest
 from anofel.committee.ristretto.verdict import Complaint, Confirmation, settle
 from anofel.committee.sealing import CannotOpen, SealingKey
 
 
 def send(
-    plan: Plan, member: int, kept: tuple[bytes, bytes], history: tuple[Bodies, Bodies]
-) -> tuple[tuple[bytes, ...], bytes]:
-    """Open and check what the others dealt. Returns what is kept and what is sent."""
+    plan: Plan, member: int, kept: SecretDrawn, history: tuple[Bodies, Bodies]
+) -> Turn[SecretOutcome | None]:
+    """Open and check what the others dealt; nothing is kept after a complaint."""
     commitments, dealt = history
-    sealing, state = SealingKey.from_bytes(kept[0]), kept[1]
+    sealing = SealingKey.from_bytes(kept.sealing)
     shares = {}
     for dealer in sorted(commitments.keys() - {member}):
         try:
             shares[dealer] = _checked_part(plan, history, dealer, member, sealing)
         except (CannotOpen, KeyGenerationFailed):
-            return (), Complaint(dealer, sealing.to_bytes()).to_bytes()
+            return Turn(None, Complaint(dealer, sealing.to_bytes()).to_bytes())
     with refusing(KeyGenerationFailed):
-        keys, secrets = core.dkg_part3(plan.core_shape, member, state, packages(commitments), shares)
+        keys, secrets = core.dkg_part3(
+            plan.core_shape, member, plan.digest, kept.frost, packages(commitments), shares
+        )
     encoded = keys.to_bytes()
     confirmation = Confirmation.of(encoded, transcript_digest(plan.digest, (commitments, dealt)))
-    return (encoded, secrets.to_secret_bytes()), confirmation.to_bytes()
+    return Turn(SecretOutcome(encoded, secrets.to_secret_bytes()), confirmation.to_bytes())
 
 
 def receive(

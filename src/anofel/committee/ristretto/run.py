@@ -3,13 +3,16 @@
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Generic, TypeVar
 
 from anofel._core import committee as core
 from anofel.committee.context import CommitteeShape
 from anofel.committee.errors import InvalidCommittee, KeyGenerationFailed
 from anofel.committee.interface import KeyGenerationRun, RoundMessage
 from anofel.committee.kept import Kept
-from anofel.committee.wire import Reader, Writer
+from anofel.framing import Reader, Writer
+
+LAST_ROUND = 2
 
 Bodies = Mapping[int, bytes]
 """The bodies of one round's messages, by sender."""
@@ -49,6 +52,39 @@ class Plan:
         return hashlib.sha256(writer.raw(write_run(self.run)).done()).digest()
 
 
+@dataclass(frozen=True, slots=True)
+class SecretDrawn(Kept):
+    """What a member keeps after rounds 0 and 1 (kept)."""
+
+    sealing: bytes = field(repr=False)
+    """The private half of its one-time sealing key."""
+    frost: bytes = field(repr=False)
+    """FROST's state."""
+
+
+@dataclass(frozen=True, slots=True)
+class SecretOutcome(Kept):
+    """What a member keeps after round 2, until everybody confirmed (kept)."""
+
+    keys: bytes = field(repr=False)
+    shares: bytes = field(repr=False)
+    """Its own secret shares."""
+
+
+Secret = SecretDrawn | SecretOutcome | None
+"""None after a complaint."""
+
+_KeptType = TypeVar("_KeptType", bound=Secret, covariant=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Turn(Generic[_KeptType]):
+    """One member's part in one round: what it keeps and what it sends."""
+
+    kept: _KeptType
+    body: bytes = field(repr=False)
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SecretState(Kept):
     """What a member keeps between two rounds (kept)."""
@@ -56,8 +92,7 @@ class SecretState(Kept):
     run: KeyGenerationRun
     member: int
     round: int
-    secrets: tuple[bytes, ...] = field(repr=False)
-    """What the round's module keeps; its docstring says what."""
+    kept: Secret = field(repr=False)
     history: tuple[Bodies, ...] = field(repr=False)
     """The messages of the rounds so far; public."""
     body: bytes = field(repr=False)
@@ -71,9 +106,12 @@ class SecretState(Kept):
     def to_bytes(self) -> bytes:
         """Return the secret bytes, for the key store only."""
         writer = Writer().raw(write_run(self.run)).number(self.member, 2).number(self.round, 1)
-        writer.framed(self.body).number(len(self.secrets), 1)
-        for secret in self.secrets:
-            writer.framed(secret)
+        writer.framed(self.body).number(self.kept is not None, 1)
+        match self.kept:
+            case SecretDrawn(sealing, frost):
+                writer.framed(sealing).framed(frost)
+            case SecretOutcome(keys, shares):
+                writer.framed(keys).framed(shares)
         writer.number(len(self.history), 1)
         for bodies in self.history:
             for _, body in sorted(bodies.items()):
@@ -86,12 +124,13 @@ class SecretState(Kept):
         reader = Reader(data)
         run = read_run(reader)
         member, stage, body = reader.number(2), reader.number(1), reader.framed()
-        secrets = tuple(reader.framed() for _ in range(reader.number(1)))
+        kind = SecretOutcome if stage == LAST_ROUND else SecretDrawn
+        kept = kind(reader.framed(), reader.framed()) if reader.number(1) else None
         history = tuple(
             {sender: reader.framed() for sender in run.shape.members} for _ in range(reader.number(1))
         )
         reader.end()
-        return cls(run=run, member=member, round=stage, secrets=secrets, history=history, body=body)
+        return cls(run=run, member=member, round=stage, kept=kept, history=history, body=body)
 
 
 def write_run(run: KeyGenerationRun) -> bytes:

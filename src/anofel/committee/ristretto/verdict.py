@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from anofel.committee.errors import KeyGenerationFailed
 from anofel.committee.ristretto.run import Bodies
 from anofel.committee.sealing import KEY_LENGTH, CannotOpen, SealingKey
-from anofel.committee.wire import Reader, Writer
+from anofel.framing import Reader, Writer
 
 _CONFIRMS = 0
 _COMPLAINS = 1

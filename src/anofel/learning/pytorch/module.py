@@ -23,9 +23,9 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.parameter import is_lazy
 
-from anofel.entry_points import fault
 from anofel.errors import InvalidInput
-from anofel.learning.parameters import Layout, Parameters
+from anofel.models.parameters import Layout, Parameters
+from anofel.tasks.entry_points import fault
 
 
 class ModuleRefused(InvalidInput):

@@ -15,7 +15,13 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from anofel.network_sizes import RESNET_BLOCKS, RESNET_WIDTHS, SQUEEZENET_FIRES, SQUEEZENET_STEM, lenet5_side
+from anofel.tasks.network_sizes import (
+    RESNET_BLOCKS,
+    RESNET_WIDTHS,
+    SQUEEZENET_FIRES,
+    SQUEEZENET_STEM,
+    lenet5_side,
+)
 
 _CHANNELS_PER_GROUP = 8
 

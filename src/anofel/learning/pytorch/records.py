@@ -33,7 +33,8 @@ def clipped_gradient_sum(
 ) -> dict[str, NDArray[np.float64]]:
     """Sum the records' gradients, each scaled down to norm `clipping_norm` at most.
 
-    Raises ``ModuleRefused`` for a module that treats the records of a batch together.
+    A record whose gradient is not finite adds nothing, and changes nothing of what the others add. Raises
+    ``ModuleRefused`` for a module that treats the records of a batch together.
     """
     totals = {name: torch.zeros(value.shape, dtype=torch.float64) for name, value in tensors.items()}
     size = micro_batch(module.size)
@@ -60,6 +61,9 @@ def clipped_gradient_sum(
 def _add_clipped(totals: dict[str, Tensor], found: Mapping[str, Tensor], clipping_norm: float) -> None:
     flat = {name: value.reshape(len(value), -1).to("cpu", torch.float64) for name, value in found.items()}
     squared = torch.stack([(value**2).sum(dim=1) for value in flat.values()]).sum(dim=0)
+    broken = ~torch.isfinite(squared)
+    squared[broken] = 0.0
     factors = (clipping_norm / squared.sqrt().clamp_min(torch.finfo(torch.float64).tiny)).clamp_max(1.0)
     for name, value in flat.items():
+        value[broken] = 0.0  # a factor of zero would leave what is not a number
         totals[name] += (factors @ value).reshape(totals[name].shape)

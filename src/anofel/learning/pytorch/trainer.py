@@ -12,14 +12,14 @@ from torch import Tensor, nn
 
 from anofel.errors import InvalidInput
 from anofel.learning.build import TrainerRefused
-from anofel.learning.parameters import Parameters
 from anofel.learning.pytorch.module import ModuleRefused, TrainableModule, keeps_buffers, update_of
 from anofel.learning.pytorch.records import clipped_gradient_sum
 from anofel.learning.sampling import require_rows, sample_records
 from anofel.learning.trainer import LocalUpdate
+from anofel.models.parameters import Parameters
 from anofel.studies.dataset import Dataset
-from anofel.studies.schema import ImageSchema
-from anofel.task import Task, TrainingSpec
+from anofel.tasks.schema import ImageSchema
+from anofel.tasks.task import Task, TrainingSpec
 
 Loss = Callable[[Tensor, Tensor], Tensor]
 """The mean loss of outputs for labels."""

@@ -1,0 +1,221 @@
+"""One task in the current iteration of its bundle, at its place there: what follows from the state.
+
+Rules, phases and roles ask a seat; nobody puts these facts together a second time.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from anofel.board.claims import Addressee, CommitteeRef, CountShareClaim, SumShareClaim
+from anofel.board.state import (
+    AcceptedSubmission,
+    Bundle,
+    Committee,
+    CommitteeShares,
+    Iteration,
+    Phase,
+    Position,
+    State,
+    TaskState,
+)
+from anofel.committee.context import AgreedSet, IterationContext, PostContext, TaskLimits
+from anofel.committee.count import CIPHERTEXT_LENGTH
+from anofel.committee.interface import Envelope
+from anofel.errors import InvalidInput
+from anofel.ids import BlobHash, GenesisHash, TaskId
+from anofel.primitives import ClientTree, Scope
+
+
+@dataclass(frozen=True, slots=True)
+class Seat:
+    """A task, its committee, and where both stand in an iteration."""
+
+    genesis: GenesisHash
+    bundle: Bundle
+    iteration: Iteration
+    task: TaskState
+    committee: Committee
+
+    @classmethod
+    def find(cls, state: State, task_id: TaskId) -> "Seat | None":
+        """Return the seat of a task; None before the first iteration of its bundle."""
+        task = state.tasks.get(task_id)
+        if task is None or task.bundle is None:
+            return None
+        bundle = state.bundles[task.bundle]
+        if bundle.current is None:
+            return None
+        return cls(state.genesis_hash, bundle, bundle.current, task, state.committee_of(task))
+
+    @classmethod
+    def of(cls, state: State, task_id: TaskId) -> "Seat":
+        """Return the seat of a task whose bundle had an iteration. Raises ``InvalidInput``."""
+        found = cls.find(state, task_id)
+        if found is None:
+            raise InvalidInput("The task has had no iteration yet.")
+        return found
+
+    @property
+    def task_id(self) -> TaskId:
+        """The task's name."""
+        return self.task.task_id
+
+    @property
+    def number(self) -> int:
+        """The number of the iteration."""
+        return self.iteration.number
+
+    @property
+    def place(self) -> int:
+        """The task's place in its bundle."""
+        return self.task.position
+
+    @property
+    def position(self) -> Position:
+        """Where the committee stands in the iteration."""
+        return self.iteration.positions[self.place]
+
+    @property
+    def is_open(self) -> bool:
+        """Whether clients may submit."""
+        return self.bundle.phase is Phase.OPEN
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether committees open what was submitted."""
+        return self.bundle.phase is Phase.CLOSED
+
+    # What postings are bound to
+
+    @property
+    def limits(self) -> TaskLimits:
+        """What the task promises about its vectors."""
+        return self.task.facts.limits
+
+    @property
+    def shares(self) -> CommitteeShares:
+        """The shares that open this iteration: from its close on, those of that moment."""
+        return self.position.shares or self.committee.current
+
+    @property
+    def addressee(self) -> Addressee:
+        """The committee as claims name it."""
+        return addressee_of(self.committee, self.task, self.shares)
+
+    @property
+    def scope(self) -> Scope:
+        """What a nullifier of the iteration is bound to; the same for every seat of the bundle."""
+        return Scope(self.genesis, self.bundle.number, self.number)
+
+    @property
+    def context(self) -> IterationContext:
+        """What ciphertexts and proofs of the iteration are bound to."""
+        return IterationContext(
+            genesis=self.genesis,
+            task=self.task_id,
+            iteration=self.number,
+            scope=self.scope.to_bytes(),
+            position=self.place,
+        )
+
+    def post_context(self, *, nullifier: bytes, tag: bytes, message_key: bytes) -> PostContext:
+        """Return what the ciphertexts of one submission are bound to."""
+        return PostContext(iteration=self.context, nullifier=nullifier, tag=tag, pk_sig=message_key)
+
+    # What was submitted
+
+    def posts(self) -> Iterator[AcceptedSubmission]:
+        """Return the accepted submissions, in board order."""
+        yield from self.iteration.submissions.values()
+
+    def context_of(self, post: AcceptedSubmission) -> PostContext:
+        """Return what the ciphertexts of an accepted submission are bound to."""
+        return self.post_context(nullifier=post.nullifier, tag=post.tag, message_key=post.message_key)
+
+    def envelope_of(self, post: AcceptedSubmission) -> Envelope:
+        """Return the part of an accepted submission that names its payload for this committee."""
+        name = post.payloads[self.place]
+        return Envelope(
+            proof=name.envelope,
+            payload_length=name.length,
+            payload_sha256=name.sha256,
+            bit=self._bit_of(post),
+        )
+
+    def _bit_of(self, post: AcceptedSubmission) -> bytes:
+        start = self.place * CIPHERTEXT_LENGTH
+        return post.ballot[start : start + CIPHERTEXT_LENGTH]
+
+    # What the committee agreed on
+
+    @property
+    def agreed(self) -> AgreedSet:
+        """The set that t members agreed on. Raises ``InvalidInput`` before they did."""
+        agreement = self.position.agreed
+        if agreement is None:
+            raise InvalidInput("The committee has not agreed on a set yet.")
+        return AgreedSet(
+            iteration=self.context,
+            key_id=self.committee.key_id,
+            close_hash=self.iteration.close_hash,
+            set_digest=agreement.set_digest,
+            sum_digest=agreement.sum_digest,
+            num_posts=agreement.num_posts,
+            min_clients=self.limits.min_clients,
+        )
+
+    @property
+    def counted_bits(self) -> tuple[tuple[bytes, bytes], ...]:
+        """Nullifier and encrypted bit of every post in the agreed set. Raises ``InvalidInput``."""
+        agreement = self.position.agreed
+        if agreement is None:
+            raise InvalidInput("The committee has not agreed on a set yet.")
+        excluded = {nullifier for nullifier, _ in agreement.excluded}
+        return tuple(
+            (nullifier, self._bit_of(post))
+            for nullifier, post in self.iteration.submissions.items()
+            if nullifier not in excluded
+        )
+
+    @property
+    def opening_of_count(self) -> tuple[tuple[int, bytes], ...]:
+        """Member and share of those who opened the count: the first t in board order."""
+        first = self.position.count_shares[: self.position.threshold]
+        return tuple((share.member, share.content) for share in first)
+
+    def count_share_claim(self, member: int, share: bytes) -> CountShareClaim:
+        """Return what has to be verified of a share of the count."""
+        return CountShareClaim(
+            addressee=self.addressee,
+            agreed=self.agreed,
+            bits=self.counted_bits,
+            member=member,
+            share=share,
+        )
+
+    def sum_share_claim(self, member: int, share: BlobHash) -> SumShareClaim:
+        """Return what has to be verified of a share of the sum; ``share`` is its SHA-256."""
+        return SumShareClaim(
+            addressee=self.addressee,
+            agreed=self.agreed,
+            bits=self.counted_bits,
+            count_shares=self.opening_of_count,
+            member=member,
+            share=share,
+        )
+
+
+def seats_of(state: State, bundle: Bundle) -> list[Seat]:
+    """Return the seats of a bundle that had an iteration, in the order of their places."""
+    return [Seat.of(state, task_id) for task_id in bundle.tasks]
+
+
+def addressee_of(committee: Committee, task: TaskState, shares: CommitteeShares) -> Addressee:
+    """Return a task's committee as claims name it, with the shares that it holds."""
+    reference = CommitteeRef(committee.key_id, committee.scheme, shares.shares_id)
+    return Addressee(reference, task.task_id, task.facts.limits, task.facts.types)
+
+
+def clients_of(state: State, iteration: Iteration) -> ClientTree:
+    """Return the tree of clients whose root was fixed when the iteration opened (D-07)."""
+    return state.client_trees[iteration.epoch].at_size(iteration.num_clients)

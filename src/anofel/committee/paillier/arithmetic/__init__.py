@@ -1,0 +1,1 @@
+"""The arithmetic under ``paillier``: integers modulo N², sharing over the integers, packing, proofs."""

@@ -1,0 +1,161 @@
+"""Step 5 - encrypt an update for one committee, in two parts: before and after training.
+
+c_i = (1 + m_i·N)·h_s^(α_i) mod N². Everything but m_i is made by ``prepare``.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from anofel.committee.accumulation import PostPayload
+from anofel.committee.context import PostContext, TaskLimits
+from anofel.committee.errors import EnvelopeRefused, PayloadRefused, PreparationUsed
+from anofel.committee.interface import Bytes, Contribution, Envelope, Int64Vector
+from anofel.committee.kept import Kept
+from anofel.committee.paillier.arithmetic import knowledge
+from anofel.committee.paillier.arithmetic.integers import Malformed, decode, encode, width
+from anofel.committee.paillier.arithmetic.knowledge import KnowledgeProof, SecretFirstMessage
+from anofel.committee.paillier.arithmetic.modular import mpz
+from anofel.committee.paillier.arithmetic.packing import Packing
+from anofel.committee.paillier.arithmetic.parameters import RANDOMISER_BITS
+from anofel.committee.paillier.arithmetic.randomness import Randomness, SystemRandomness
+from anofel.committee.paillier.arithmetic.transcript import Transcript, append_post
+from anofel.committee.paillier.key import PaillierKey
+from anofel.committee.refusal import refuse_batch
+
+
+class SecretPreparation(Kept):
+    """All that does not depend on the update (kept, used once)."""
+
+    __slots__ = ("_randomisers", "context", "first", "key", "packing")
+
+    def __init__(
+        self,
+        key: PaillierKey,
+        context: PostContext,
+        packing: Packing,
+        randomisers: tuple[list[int], list[int]],
+        first: SecretFirstMessage,
+    ) -> None:
+        self.key, self.context, self.packing, self.first = key, context, packing, first
+        self._randomisers: tuple[list[int], list[int]] | None = randomisers
+
+    def __repr__(self) -> str:
+        return "SecretPreparation(<redacted>)"
+
+    def consume(self) -> tuple[list[int], list[int]]:
+        """Return exponents and masks, once: a mask used twice shows the difference of two updates."""
+        if self._randomisers is None:
+            raise PreparationUsed("This preparation has encrypted a vector already.")
+        taken, self._randomisers = self._randomisers, None
+        return taken
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedCiphertexts(PostPayload):
+    """A payload that passed ``verify_payload``, parsed."""
+
+    residues: list[int]
+
+
+def payload_bytes(key: PaillierKey, limits: TaskLimits) -> int:
+    """Return the exact length of a payload: ciphertexts, then the proof of knowledge."""
+    count = Packing.of(limits, key.modulus_bits).count
+    return count * 2 * width(key.modulus_bits) + KnowledgeProof.length(key.modulus_bits)
+
+
+def prepare(
+    key: PaillierKey, context: PostContext, limits: TaskLimits, randomness: Randomness | None = None
+) -> SecretPreparation:
+    """Make the randomisers h_s^α and the proof's first message."""
+    source = randomness or SystemRandomness()
+    packing = Packing.of(limits, key.modulus_bits)
+    exponents = [source.bits(RANDOMISER_BITS) for _ in range(packing.count)]
+    table = key.randomisers
+    masks = [table.power(exponent) for exponent in exponents]
+    return SecretPreparation(key, context, packing, (exponents, masks), SecretFirstMessage.draw(key, source))
+
+
+def encrypt(prepared: SecretPreparation, values: Int64Vector) -> Contribution:
+    """Encrypt a vector and consume the preparation."""
+    prepared.packing.check(values)
+    exponents, masks = prepared.consume()
+    key, modulus, square = prepared.key, mpz(prepared.key.modulus), prepared.key.square
+    plaintexts = prepared.packing.pack(values)
+    residues = [
+        (1 + m % modulus * modulus) * mask % square for m, mask in zip(plaintexts, masks, strict=True)
+    ]
+    ciphertexts = encode(residues, 2 * width(key.modulus_bits))
+    proof = knowledge.prove(key, prepared.context, ciphertexts, plaintexts, exponents, prepared.first)
+    payload = ciphertexts + proof.to_bytes(key.modulus_bits)
+    digest = hashlib.sha256(payload).digest()
+    binding = _binding(key, prepared.context, len(payload), digest)
+    return Contribution(Envelope(proof=binding, payload_length=len(payload), payload_sha256=digest), payload)
+
+
+def verify_envelope(key: PaillierKey, context: PostContext, limits: TaskLimits, envelope: Envelope) -> None:
+    """Check what admission can check without the payload. Raises ``EnvelopeRefused``.
+
+    1. The payload has the one length that the task allows.
+    2. The digest binds this key, this post and this payload.
+    """
+    if envelope.payload_length != payload_bytes(key, limits):  # (1)
+        raise EnvelopeRefused(
+            f"The payload has {envelope.payload_length} bytes; this task's have {payload_bytes(key, limits)}."
+        )
+    expected = _binding(key, context, envelope.payload_length, envelope.payload_sha256)
+    if envelope.proof != expected:  # (2)
+        raise EnvelopeRefused("The envelope is bound to another key, post or payload.")
+
+
+def verify_envelopes(
+    key: PaillierKey, limits: TaskLimits, items: Sequence[tuple[PostContext, Envelope]]
+) -> None:
+    """Check many envelopes, one by one: each is a hash. Raises ``EnvelopeRefused``."""
+    refused: list[tuple[int, str]] = []
+    for index, (context, envelope) in enumerate(items):
+        try:
+            verify_envelope(key, context, limits, envelope)
+        except EnvelopeRefused as error:
+            refused.append((index, str(error)))
+    refuse_batch(EnvelopeRefused, len(items), refused)
+
+
+def verify_payload(
+    key: PaillierKey, context: PostContext, limits: TaskLimits, envelope: Envelope, payload: Bytes
+) -> CheckedCiphertexts:
+    """Check and parse a payload. Raises ``PayloadRefused``.
+
+    1. Length and SHA-256 are those of the envelope.
+    2. Every ciphertext is a canonical residue modulo N², not zero.
+    3. The proof of plaintext knowledge holds for this post (``knowledge.verify``).
+    """
+    data, proof_length = bytes(payload), KnowledgeProof.length(key.modulus_bits)
+    if len(data) != payload_bytes(key, limits) or len(data) != envelope.payload_length:  # (1)
+        raise PayloadRefused(
+            f"The payload has {len(data)} bytes; this task's have {payload_bytes(key, limits)}."
+        )
+    if hashlib.sha256(data).digest() != envelope.payload_sha256:
+        raise PayloadRefused("The payload is not the one that the envelope names.")
+    residues = read_residues(key, data[:-proof_length])  # (2)
+    proof = knowledge.read_proof(data[-proof_length:], key.modulus)
+    knowledge.verify(key, context, data[:-proof_length], residues, proof)  # (3)
+    return CheckedCiphertexts(context, key.key_id, limits, residues)
+
+
+def read_residues(key: PaillierKey, data: bytes) -> list[int]:
+    """Read ciphertexts: canonical and not zero. Raises ``PayloadRefused``."""
+    size = 2 * width(key.modulus_bits)
+    try:
+        residues = [mpz(c) for c in decode(data, size, len(data) // size, key.square)]
+    except Malformed as error:
+        raise PayloadRefused(f"A ciphertext is malformed: {error}") from error
+    if not all(residues):
+        raise PayloadRefused("A ciphertext is zero.")
+    return residues
+
+
+def _binding(key: PaillierKey, context: PostContext, length: int, digest: bytes) -> bytes:
+    transcript = Transcript("anofel/1/paillier/envelope").append("key", key.key_id)
+    append_post(transcript, context)
+    return transcript.append("length", length).append("payload", digest).digest("envelope")

@@ -1,0 +1,21 @@
+#!/bin/sh
+# @TITLE@
+# Run it in its directory as the user anofel, and again whenever a file has arrived: what is done is skipped.
+# Exit code 0: all is done; 75: it waits for files, which it names; any other: a step failed and said why.
+set -eu
+cd "$(dirname "$0")"
+umask 077
+PATH="$PATH:/opt/anofel/bin"
+ETC="${ANOFEL_ETC:-/etc/anofel}"
+mkdir -p in out done
+missing=
+need() { [ -e "in/$1" ] || missing="$missing
+  in/$1  from $2"; }
+all_here() { [ -z "$missing" ] || { printf 'Waiting for:%s\n%s\n' "$missing" "$1"; exit 75; }; }
+put() { [ -e "out/$2" ] || { cp -R "$1" "out/.$2" && mv "out/.$2" "out/$2"; }; }
+once() { step="$1"; shift; [ -e "done/$step" ] || { "$@" && : > "done/$step"; }; }
+start() {
+  if [ -n "${ANOFEL_START:-}" ]; then $ANOFEL_START "$1"; return; fi
+  sudo install -m 644 "$1.service" /etc/systemd/system/ && sudo systemctl enable --now "$1"
+}
+

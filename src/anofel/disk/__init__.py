@@ -1,0 +1,1 @@
+"""What a program keeps on its own disk: files, sections that people write, a private database, secrets."""

@@ -1,0 +1,136 @@
+"""Small files and directories of them: whole or not at all, new ones never over something that is there."""
+
+import errno
+import os
+import secrets
+import shutil
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from anofel.errors import AnofelError, InvalidInput
+
+_MAY_PASS: Final = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
+
+
+class DiskFailed(AnofelError):
+    """The disk is full or broken: nothing that a user typed, and it may pass, so a role is started again."""
+
+    code = "disk-failed"
+    exit_code = 4
+
+
+class FileExists(InvalidInput):
+    """Something is at the path already, and nothing is overwritten."""
+
+    code = "file-exists"
+
+
+@dataclass(frozen=True)
+class Secret:
+    """Contents that only the owner of the file may read."""
+
+    data: bytes
+
+    def __repr__(self) -> str:
+        return "Secret(<redacted>)"
+
+
+def write_new_directory(path: Path, files: Mapping[str, bytes | Secret], *, mode: int = 0o755) -> None:
+    """Write all files into a new directory that appears at once; names may hold directories.
+
+    Raises FileExists, InvalidInput, DiskFailed.
+    """
+    _refuse_existing(path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        partial = Path(tempfile.mkdtemp(prefix=f".{path.name}-", dir=path.parent))
+        try:
+            for name, content in files.items():
+                (partial / name).parent.mkdir(parents=True, exist_ok=True)
+                _write(partial / name, content)
+                _sync((partial / name).parent)
+            partial.chmod(mode)
+            _sync(partial)
+            partial.rename(path)
+        finally:
+            shutil.rmtree(partial, ignore_errors=True)
+        _sync(path.parent)
+    except OSError as error:
+        raise _failure(f"{path} cannot be made", error) from error
+
+
+def write_new_file(path: Path, content: bytes | Secret) -> None:
+    """Write one file that appears whole. Raises FileExists, InvalidInput, DiskFailed."""
+    _refuse_existing(path)
+    partial = path.with_name(f".{path.name}-{secrets.token_hex(8)}")
+    try:
+        try:
+            _write(partial, content)
+            os.link(partial, path)  # unlike a rename, it never replaces what appeared meanwhile
+        finally:
+            partial.unlink(missing_ok=True)
+        _sync(path.parent)
+    except FileExistsError:
+        _refuse_existing(path)
+        raise
+    except OSError as error:
+        raise _failure(f"{path} cannot be written", error) from error
+
+
+def replace_file(path: Path, content: bytes | Secret) -> None:
+    """Write a file in place of the one that may be there; a crash leaves the old or the new one, whole.
+
+    Raises InvalidInput, DiskFailed.
+    """
+    partial = path.with_name(f".{path.name}-{secrets.token_hex(8)}")
+    try:
+        try:
+            _write(partial, content)
+            partial.replace(path)
+        finally:
+            partial.unlink(missing_ok=True)
+        _sync(path.parent)
+    except OSError as error:
+        raise _failure(f"{path} cannot be written", error) from error
+
+
+def _failure(what: str, error: OSError) -> AnofelError:
+    kind = DiskFailed if error.errno in _MAY_PASS else InvalidInput
+    return kind(f"{what}: {error.strerror or error}.")
+
+
+def _refuse_existing(path: Path) -> None:
+    if path.exists() or path.is_symlink():
+        raise FileExists(f"{path} exists already; it is not overwritten.")
+
+
+def _write(path: Path, content: bytes | Secret) -> None:
+    data, mode = (content.data, 0o600) if isinstance(content, Secret) else (content, 0o644)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(descriptor)
+
+
+def _sync(directory: Path) -> None:
+    descriptor = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def read_small_file(path: Path, max_bytes: int = 1 << 20) -> bytes:
+    """Read a file whose size is bounded. Raises InvalidInput."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(max_bytes + 1)
+    except OSError as error:
+        raise InvalidInput(f"{path} cannot be read: {error.strerror or error}.") from error
+    if len(data) > max_bytes:
+        raise InvalidInput(f"{path} is larger than {max_bytes} bytes.")
+    return data

@@ -1,0 +1,170 @@
+"""A trained model that predicts rows of any kind; scikit-learn takes it as a fitted classifier.
+
+Rows go through the schema of the task as in training, so what a model sees is what it learned from.
+scikit-learn itself is not needed.
+"""
+
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anofel.errors import InvalidInput
+from anofel.learning.build import trainer_of
+from anofel.learning.trainer import Predictor, Trainer
+from anofel.models.integer_model import IntegerModel
+from anofel.models.parameters import Layout
+from anofel.studies.dataset import Dataset
+from anofel.studies.encoding import encode_unlabelled
+from anofel.studies.load import read_image_rows
+from anofel.studies.table import AnyFile, Table, as_text, read_table
+from anofel.tasks.schema import ImageSchema, TableSchema
+from anofel.tasks.task import Task
+
+
+class NotThisTasksModel(InvalidInput):
+    """A model has other tensors than the models of the task."""
+
+    code = "not-this-tasks-model"
+
+
+class Classifier:
+    """A model together with its task; ``predict_proba`` takes rows with the columns of the task's schema."""
+
+    _estimator_type = "classifier"
+
+    def __init__(self, model: IntegerModel, task: Task, trainer: Trainer | None = None) -> None:
+        """A custom task needs its ``trainer``. Raises ``NotThisTasksModel`` and ``InvalidInput``."""
+        predictor = trainer_of(task) if trainer is None else trainer
+        if not isinstance(predictor, Predictor):
+            raise InvalidInput(f"The trainer of task '{task.name}' has no 'probabilities' to predict with.")
+        if Layout.of(predictor.initial()) != model.layout:
+            raise NotThisTasksModel(
+                f"The model has other tensors than the models of task '{task.name}'; "
+                "anofel model show lists them."
+            )
+        self.model, self.task, self.trainer = model, task, trainer
+        self.predictor = predictor
+        self.classes_ = _classes(task.schema.label_values)
+        """The values of the label; whole numbers if all of them are written as such."""
+        if isinstance(task.schema, TableSchema):
+            self.feature_names_in_ = np.array([column.name for column in task.schema.columns], dtype=object)
+            self.n_features_in_ = len(self.feature_names_in_)
+        else:
+            self.n_features_in_ = int(np.prod(task.schema.row_shape))
+
+    @classmethod
+    def load(cls, model: Path | str, task: Path | str, trainer: str = "") -> Self:
+        """Read a model file and its task file; ``trainer`` names a custom task's own, as module:function."""
+        found = Task.load(task)
+        return cls(IntegerModel.load(model), found, trainer_of(found, trainer) if trainer else None)
+
+    def __repr__(self) -> str:
+        return f"Classifier(<{self.task.name}, {self.model.layout.size:,} parameters>)"
+
+    # Predictions
+
+    def predict_proba(self, rows: Any) -> NDArray[np.float64]:
+        """Give the probability of every class, in the order of ``classes_``, one line per row.
+
+        ``rows`` is a data frame with the schema's columns by name, an array with them in the schema's order
+        (of images: unsigned bytes), or a ``Dataset``. Raises ``RowDoesNotFit`` and ``ColumnsDoNotFit``.
+        """
+        dataset = rows if isinstance(rows, Dataset) else self._encoded(rows)
+        return self.predictor.probabilities(self.model.parameters(), dataset)
+
+    def predict(self, rows: Any) -> NDArray[Any]:
+        """Give the likeliest class of every row."""
+        predicted: NDArray[Any] = self.classes_[self.predict_proba(rows).argmax(axis=1)]
+        return predicted
+
+    def score(self, rows: Any, labels: Any) -> float:
+        """Give the share of rows whose likeliest class is the label."""
+        return float((self.predict(rows) == np.asarray(labels)).mean())
+
+    def predict_file(self, path: AnyFile) -> tuple[NDArray[np.float64], list[int]]:
+        """Give the probabilities for the rows of a file, and where each stands; no label is needed."""
+        schema = self.task.schema
+        if isinstance(schema, TableSchema):
+            table = read_table(path)
+            return self.predict_proba(encode_unlabelled(table, schema)), list(table.lines)
+        dataset = read_image_rows(path, schema)
+        return self.predict_proba(dataset), list(range(1, len(dataset) + 1))
+
+    def _encoded(self, rows: Any) -> Dataset:
+        schema = self.task.schema
+        if isinstance(schema, ImageSchema):
+            return _images(np.asarray(rows), schema)
+        return encode_unlabelled(_table(rows, schema), schema)
+
+    # What scikit-learn asks of a classifier
+
+    def fit(self, *_rows: Any, **_options: Any) -> Self:
+        """Refuse: a task trains its models. ``sklearn.frozen.FrozenEstimator`` keeps others from asking."""
+        raise InvalidInput("The model was trained by its task's clients; it is not fitted again.")
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002 - the name is scikit-learn's
+        """Give what the classifier was made of."""
+        return {"model": self.model, "task": self.task, "trainer": self.trainer}
+
+    def set_params(self, **parameters: Any) -> Self:
+        """Make it of other parts."""
+        self.__init__(**(self.get_params() | parameters))  # type: ignore[misc]
+        return self
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import ClassifierTags, InputTags, Tags, TargetTags
+
+        return Tags(
+            estimator_type="classifier",
+            target_tags=TargetTags(required=True),
+            classifier_tags=ClassifierTags(multi_class=len(self.classes_) > 2),
+            input_tags=InputTags(string=True, allow_nan=True),
+        )
+
+
+def _classes(values: tuple[str, ...]) -> NDArray[Any]:
+    if all(value.lstrip("-").isascii() and value.lstrip("-").isdecimal() for value in values):
+        numbers = np.array([int(value) for value in values])
+        if [str(number) for number in numbers] == list(values):
+            return numbers
+    return np.array(values)
+
+
+def _table(rows: Any, schema: TableSchema) -> Table:
+    """Read a data frame of any library that has columns, or an array in the order of the schema."""
+    if hasattr(rows, "columns"):
+        cells = {str(name): [as_text(cell) for cell in _listed(rows[name])] for name in rows.columns}
+        count = len(rows)
+    else:
+        array = np.asarray(rows, dtype=object)
+        if array.ndim != 2 or array.shape[1] != len(schema.columns):
+            raise InvalidInput(
+                f"An array of rows has two dimensions and the {len(schema.columns)} columns of the schema in "
+                f"its order, but this one has the shape {array.shape}; a data frame has them by name."
+            )
+        cells = {
+            column.name: [as_text(cell) for cell in array[:, index].tolist()]
+            for index, column in enumerate(schema.columns)
+        }
+        count = len(array)
+    return Table(cells, range(1, count + 1))
+
+
+def _listed(column: Any) -> list[Any]:
+    for method in ("tolist", "to_list", "to_pylist"):
+        if hasattr(column, method):
+            found: list[Any] = getattr(column, method)()
+            return found
+    return list(column)
+
+
+def _images(images: NDArray[Any], schema: ImageSchema) -> Dataset:
+    size = int(np.prod(schema.shape))
+    if images.dtype != np.uint8 or images.ndim < 2 or images[:1].size not in (0, size):
+        raise InvalidInput(f"Images are unsigned bytes of the shape {schema.shape}, one after the other.")
+    return Dataset(images.reshape(len(images), *schema.shape), np.zeros(len(images), np.int32), schema)

@@ -1,0 +1,1 @@
+"""One party's verified view of a board, which trusts the node for nothing but delivery."""

@@ -1,0 +1,183 @@
+"""What a node answers, read and checked for form; nothing here says that it is true.
+
+Whatever stands between us and the node may answer in its place. So each question names the only answers
+that count, and its caller hears ``PeerUnreachable`` for all others:
+
+1. heights, blocks, genesis and keys: what can be read. No refusal counts.
+2. a posting: that it was taken, with its own name, or the code of a rule of the board.
+3. a blob that is fetched: bytes with its hash, or that the node has it not or no longer.
+4. a blob that is stored: a receipt with a valid signature, or that it is too large.
+"""
+
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final, TypeVar
+
+import msgspec
+
+from anofel.board.attachments import AttachmentMissing
+from anofel.board.chain import InvalidBlock, verify_commit
+from anofel.board.framing import unframe
+from anofel.board.rule import RULES
+from anofel.errors import VerificationError
+from anofel.ids import BlobHash, GenesisHash
+from anofel.messages import Block, Genesis, Posting
+from anofel.network.transport import Body, Refused, Transport
+from anofel.proofs.keys import KeyRole, StatementName, pin_name, served_name
+
+MAX_SYNC_BYTES: Final = 64 << 20
+MAX_BLOCKS: Final = 1000
+"""How many blocks are asked for at once; a node hands out no more."""
+MAX_HEIGHT: Final = (1 << 53) - 1
+"""Exact in every JSON reader."""
+
+MAX_KEY_BYTES: Final = 4 << 20
+"""The longest proof key has a quarter of it."""
+
+NOT_THERE: Final = frozenset({"blob-unknown", "blob-pruned"})
+TOO_LARGE: Final = frozenset({"blob-too-large", "body-too-large"})
+
+T = TypeVar("T")
+
+
+class NotFromBoard(VerificationError):
+    """An answer is none that a node gives to this question; ``Transport`` asks again."""
+
+    code = "not-from-board"
+
+
+class _Status(msgspec.Struct):
+    height: int
+
+
+class _Taken(msgspec.Struct):
+    id: str
+
+
+def read_json(data: bytes, kind: type[T]) -> T:
+    """Read JSON. Raises ``NotFromBoard``, also for what is nested too deeply."""
+    try:
+        return msgspec.json.decode(data, type=kind)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        raise NotFromBoard("The node's answer is not the JSON that was asked for.") from None
+
+
+def remote_genesis(transport: Transport, genesis_hash: GenesisHash) -> Genesis:
+    """Fetch the genesis that has this hash. Raises ``PeerUnreachable``."""
+
+    def read(data: bytes) -> Genesis:
+        genesis = Genesis.from_bytes(data)
+        if genesis.hash != genesis_hash:
+            raise NotFromBoard(another_genesis(genesis, genesis_hash))
+        return genesis
+
+    return transport.ask("GET", "/v1/genesis", read)
+
+
+def another_genesis(genesis: Genesis, wanted: bytes | None) -> str:
+    """Say that a board is another one."""
+    return f"The board has the genesis {genesis.hash.hex()[:16]}…, not {(wanted or b'').hex()[:16]}…."
+
+
+def remote_key(transport: Transport, genesis: Genesis, name: StatementName, role: KeyRole) -> bytes:
+    """Fetch a proof key that genesis pins. Raises ``PeerUnreachable``."""
+    return transport.ask(
+        "GET",
+        f"/v1/keys/{served_name(name, role)}",
+        lambda data: check_key(data, genesis, name, role),
+        max_bytes=MAX_KEY_BYTES,
+    )
+
+
+def check_key(data: bytes, genesis: Genesis, name: StatementName, role: KeyRole) -> bytes:
+    """Return a proof key if it is the one that genesis pins. Raises ``NotFromBoard``."""
+    if hashlib.sha256(data).digest() != genesis.key_pins[pin_name(name, role)]:
+        raise NotFromBoard(f"The {name} {role} key is not the one that genesis pins.")
+    return data
+
+
+def remote_height(transport: Transport, verified: int = 0) -> int:
+    """Return the height that a node claims; one below ``verified`` is no answer.
+
+    Nothing in it is signed, so a lower one shows nothing: it is a node that lags, or somebody else.
+    """
+
+    def read(data: bytes) -> int:
+        height = read_json(data, _Status).height
+        if not 0 <= height <= MAX_HEIGHT:
+            raise NotFromBoard("The node states no height.")
+        if height < verified:
+            raise NotFromBoard(f"The node states {height} blocks, and {verified} are verified here.")
+        return height
+
+    return transport.ask("GET", "/v1/status", read)
+
+
+def remote_signed_height(transport: Transport, genesis: Genesis, verified: int) -> int:
+    """Return the height of the newest header that a node hands out with its validators' signatures.
+
+    It is not linked to the blocks that are verified here. Validators who sign a header far ahead leave
+    evidence: the block that they sign at that height one day is another.
+    """
+    height = remote_height(transport, verified)
+
+    def read(data: bytes) -> int:
+        blocks = unframe(data)
+        if len(blocks) != 1 or blocks[0].header.height != height:
+            raise NotFromBoard(f"The node claims to have block {height} and sent another header.")
+        try:
+            verify_commit(genesis, blocks[0].header, blocks[0].commit)
+        except InvalidBlock as error:
+            raise NotFromBoard(f"The header that the node claims to have does not count. {error}") from None
+        return height
+
+    if height == verified:
+        return height
+    return transport.ask("GET", f"/v1/headers?from={height}&limit=1", read, max_bytes=MAX_SYNC_BYTES)
+
+
+def remote_blocks(transport: Transport, first: int, waited: Callable[[], float] = lambda: 0.0) -> list[Block]:
+    """Return blocks from a height on that the node claims to have; one at least.
+
+    ``waited`` says for how many seconds no new block came; a node that hands out none is named with it.
+    """
+
+    def read(data: bytes) -> list[Block]:
+        blocks = unframe(data)
+        if not blocks:
+            raise NotFromBoard(
+                f"The node claims to have block {first} and does not hand it out; "
+                f"the last new block came {waited():.0f} seconds ago."
+            )
+        if any(block.header.height != height for height, block in enumerate(blocks, start=first)):
+            raise NotFromBoard(f"The node sent other blocks than those from {first} on.")
+        return blocks
+
+    return transport.ask("GET", f"/v1/blocks?from={first}&limit={MAX_BLOCKS}", read, max_bytes=MAX_SYNC_BYTES)
+
+
+def send_posting(transport: Transport, posting: Posting) -> None:
+    """Offer a posting. Raises ``Refused`` with the code of a rule."""
+
+    def read(data: bytes) -> None:
+        if read_json(data, _Taken).id != posting.id.hex():
+            raise NotFromBoard("The node took another posting.")
+
+    transport.ask("POST", "/v1/postings", read, body=posting.data, codes=RULES)
+
+
+def send_blob(transport: Transport, sha256: BlobHash, data: Body, read: Callable[[bytes], T]) -> T:
+    """Store a blob and return what ``read`` makes of the receipt. Raises ``Refused`` if it is too large."""
+    return transport.ask("PUT", f"/v1/blobs/{sha256.hex()}", read, body=data, codes=TOO_LARGE)
+
+
+def fetch_blob(transport: Transport, genesis: Genesis, sha256: BlobHash, path: Path) -> None:
+    """Fetch a blob into a file, checked against its hash. Raises ``AttachmentMissing``."""
+    largest = max(genesis.limits.max_key_bytes, genesis.limits.max_model_bytes)
+    try:
+        transport.download(
+            f"/v1/blobs/{sha256.hex()}", path, max_bytes=largest, sha256=sha256, codes=NOT_THERE
+        )
+    except Refused as error:
+        raise AttachmentMissing(sha256) from error

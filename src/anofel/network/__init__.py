@@ -1,0 +1,1 @@
+"""The one HTTP client of all roles: addresses, proxies, deadlines."""

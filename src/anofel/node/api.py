@@ -1,0 +1,27 @@
+"""The HTTP interface of a node, under ``/v1``.
+
+No endpoint answers a question about one leaf, one tag or one client: whoever needs a part of the board
+fetches whole blocks and computes it. Answers carry fixed headers only; nothing about who asks is kept.
+"""
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+
+from anofel.errors import AnofelError
+from anofel.node import api_blobs, api_blocks, api_operator
+from anofel.node.api_problems import on_bug, on_error, on_http_exception
+from anofel.node.lanes import Lanes
+from anofel.node.service import NodeService
+
+
+def make_app(service: NodeService) -> Starlette:
+    """Return the application for a running node."""
+    app = Starlette(
+        routes=[*api_blocks.ROUTES, *api_blobs.ROUTES, *api_operator.ROUTES],
+        exception_handlers={AnofelError: on_error, HTTPException: on_http_exception, Exception: on_bug},
+    )
+    app.router.redirect_slashes = False
+    app.state.service = service
+    app.state.lanes, app.state.posting_lanes = Lanes(), Lanes()
+    app.state.subscribers = set()
+    return app

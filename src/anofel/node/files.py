@@ -1,0 +1,164 @@
+"""The directory of an embedded node: what the board is, how the node runs, and its keys.
+
+====================== ==================================================================
+``genesis.bin``        what the board starts from; everybody gets a copy
+``node.toml``          how this node runs; may be edited while it is stopped
+``node.key``           the secret that signs headers, for the owner's eyes only
+``storage.pem/.key``   the storage role that signs receipts; the key for the owner only
+``….key``              the verification and proving keys whose ids genesis pins
+``board.sqlite``       blocks and accepted postings (``anofel.storage.blocks``)
+``signed.bin``         the last signed block and what was accepted since (``anofel.node.signed``)
+``blobs/``             blobs by hash (``anofel.storage.blobs``)
+====================== ==================================================================
+"""
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Final
+
+from msgspec import Meta
+
+from anofel.disk.files import Secret, write_new_directory
+from anofel.disk.sections import read_toml
+from anofel.errors import InvalidInput, InvalidKeyFile
+from anofel.messages import Genesis
+from anofel.node.signed import SIGNED, new_file
+from anofel.pki.certificates import RoleKey, read_owner_only
+from anofel.primitives import MessageSecret
+from anofel.proofs.keys import (
+    ROLES,
+    STATEMENTS,
+    KeyDirectory,
+    KeyRole,
+    StatementName,
+    key_file_name,
+    pin_name,
+    read_key_file,
+    served_name,
+)
+from anofel.storage.blocks import GENESIS, StoreError, read_genesis
+
+CONFIG: Final = "node.toml"
+NODE_KEY: Final = "node.key"
+STORAGE_CERTIFICATE: Final = "storage.pem"
+STORAGE_KEY: Final = "storage.key"
+BLOBS: Final = "blobs"
+GIB: Final = 1 << 30
+
+
+Positive = Annotated[int, Meta(ge=1)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodeConfig:
+    """How a node runs. Nothing here changes the board."""
+
+    snapshot_blocks: Positive = 300
+    """A snapshot of the state is kept every so many blocks,"""
+    snapshot_postings: Positive = 2000
+    """or after so many postings; whatever comes first bounds what a start must verify."""
+    receipt_blocks: Positive = 600
+    """For how many blocks a blob is kept that no posting names."""
+    max_blob_bytes: Positive = 100 * GIB
+    """All blobs together."""
+    max_pending_bytes: Positive = 10 * GIB
+    """Uploads and blobs that no posting names yet."""
+    min_free_bytes: Positive = GIB // 4
+    """What uploads leave free on the disk, so that blocks always find room."""
+
+    def to_toml(self) -> bytes:
+        """Write the file."""
+        lines = ["# How this node runs. What the board is stands in genesis.bin."]
+        lines += [f"{name} = {value}" for name, value in vars(self).items()]
+        return ("\n".join(lines) + "\n").encode()
+
+
+@dataclass(frozen=True)
+class NodeFiles:
+    """Everything that a node reads from its directory, checked against genesis."""
+
+    directory: Path
+    genesis: Genesis
+    config: NodeConfig
+    validator: MessageSecret
+    storage: RoleKey
+    keys: dict[str, bytes]
+    """The proof keys by the names under which they are handed out."""
+
+    @property
+    def key_ids(self) -> dict[str, bytes]:
+        """Their ids, by the same names."""
+        pins = self.genesis.key_pins
+        return {served_name(name, role): pins[pin_name(name, role)] for name in STATEMENTS for role in ROLES}
+
+
+def write_node(
+    directory: Path,
+    genesis: Genesis,
+    validator: MessageSecret,
+    storage: RoleKey,
+    keys: KeyDirectory,
+    config: NodeConfig,
+) -> None:
+    """Write a new node's directory, whole or not at all. Raises ``FileExists``, ``InvalidInput``."""
+    files: dict[str, bytes | Secret] = {
+        GENESIS: genesis.to_bytes(),
+        CONFIG: config.to_toml(),
+        NODE_KEY: Secret(validator.to_secret_bytes()),
+        STORAGE_CERTIFICATE: storage.chain_pem(),
+        STORAGE_KEY: Secret(storage.key_pem()),
+        SIGNED: new_file(genesis.hash),
+    }
+    for name in STATEMENTS:
+        for role in ROLES:
+            files[key_file_name(name, role)] = keys.file(name, role).read()
+    write_new_directory(directory, files)
+
+
+def read_node(directory: Path) -> NodeFiles:
+    """Read a node's directory. Raises ``StoreError``, ``InvalidInput``, ``InvalidKeyFile``."""
+    if not (directory / GENESIS).exists():
+        raise StoreError(f"{directory} is not the directory of a node; make one with anofel node init.")
+    genesis = read_genesis(directory / GENESIS)
+    return NodeFiles(
+        directory=directory,
+        genesis=genesis,
+        config=read_toml(directory / CONFIG, NodeConfig),
+        validator=_read_validator(directory / NODE_KEY, genesis),
+        storage=_read_storage(directory, genesis),
+        keys={
+            served_name(name, role): _read_key(directory, name, role, genesis)
+            for name in STATEMENTS
+            for role in ROLES
+        },
+    )
+
+
+def _read_validator(path: Path, genesis: Genesis) -> MessageSecret:
+    try:
+        secret = MessageSecret.from_bytes(read_owner_only(path))
+    except InvalidKeyFile:
+        raise
+    except InvalidInput:
+        raise InvalidKeyFile(f"{path} is not the key of a node.") from None
+    if [validator.key for validator in genesis.validators] != [secret.public_key().to_bytes()]:
+        raise InvalidKeyFile(f"{path} is not the key that signs this board's headers, by its genesis.")
+    return secret
+
+
+def _read_storage(directory: Path, genesis: Genesis) -> RoleKey:
+    role = RoleKey.from_files(directory / STORAGE_CERTIFICATE, directory / STORAGE_KEY)
+    if genesis.holders != (role.chain,):
+        raise InvalidKeyFile(
+            f"{directory / STORAGE_CERTIFICATE} is not this board's storage holder, by its genesis."
+        )
+    return role
+
+
+def _read_key(directory: Path, name: StatementName, role: KeyRole, genesis: Genesis) -> bytes:
+    path = directory / key_file_name(name, role)
+    data = read_key_file(path)
+    if hashlib.sha256(data).digest() != genesis.key_pins[pin_name(name, role)]:
+        raise InvalidKeyFile(f"{path} is not the {name} {role} key that genesis pins.")
+    return data

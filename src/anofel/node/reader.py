@@ -1,0 +1,74 @@
+"""Blocks as answers to requests: read-only, beside the one process that writes.
+
+A connection of its own sees only what is committed, and never waits for verification.
+"""
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from anofel.board.framing import frame
+from anofel.messages import Block, Header
+from anofel.storage.blocks import BlockStore
+
+PIECE_BYTES: Final = 64 << 10
+
+
+class BlockReader:
+    """The committed blocks of one directory; threads share it."""
+
+    def __init__(self, directory: Path) -> None:
+        """Open a board's file. Raises ``StoreError``."""
+        self._store = BlockStore(directory, read_only=True)
+        self._lock = threading.Lock()
+
+    def close(self) -> None:
+        """Let go of the file."""
+        with self._lock:
+            self._store.close()
+
+    def height(self) -> int:
+        """Return the last block; 0 before the first."""
+        with self._lock:
+            return self._store.height
+
+    def header(self, height: int) -> Header | None:
+        """Return a header."""
+        with self._lock:
+            return self._store.header(height)
+
+    def block(self, height: int) -> Block | None:
+        """Return a block."""
+        with self._lock:
+            return self._store.block(height)
+
+    def signed_header(self, height: int) -> Block | None:
+        """Return a block without its postings."""
+        with self._lock:
+            return self._store.signed_header(height)
+
+    def framed(
+        self, first: int, limit: int, max_bytes: int, *, with_postings: bool = True
+    ) -> Iterator[bytes]:
+        """Give consecutive framed blocks: at most ``limit``, and past ``max_bytes`` none but the first.
+
+        Without its postings a block still has what vouches for its header. They come in pieces of about
+        ``PIECE_BYTES`` and are read one by one: who waits for a slow reader holds one block of them.
+        """
+        size, piece = 0, b""
+        read = self.block if with_postings else self.signed_header
+        for height in range(first, first + limit):
+            block = read(height)
+            if block is None:
+                break
+            framed = frame(block)
+            size += len(framed)
+            if height > first and size > max_bytes:
+                break
+            piece += framed
+            if len(piece) >= PIECE_BYTES:
+                yield piece
+                piece = b""
+        if piece:
+            yield piece

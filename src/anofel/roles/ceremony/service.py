@@ -1,0 +1,113 @@
+"""The drop of a ceremony over HTTP.
+
+``GET /v1/ceremony``: what there is. ``GET /v1/files/{name}``: a file of the newest state.
+``POST /v1/turns``: a ticket for the queue. ``GET /v1/turns/{ticket}``: one's place; ask while you wait.
+``PUT /v1/turns/{ticket}/{name}``: hand a file in. ``POST /v1/turns/{ticket}``: that was all; take it.
+"""
+
+import asyncio
+import json
+import signal
+import socket
+from collections.abc import Callable
+from typing import Final
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from anofel.errors import AnofelError
+from anofel.network.transport import JSON, OCTETS
+from anofel.node.api_problems import BadRequest, on_bug, on_http_exception, problem
+from anofel.node.api_requests import body_chunks, declared_length
+from anofel.roles.ceremony.drop import Drop, DropRefused
+from anofel.serving.listening import Tls
+from anofel.serving.server import GuardedServer
+
+MAX_CONNECTIONS: Final = 64
+
+
+def make_app(drop: Drop) -> Starlette:
+    """Return the application of a drop."""
+    app = Starlette(
+        routes=[
+            Route("/v1/ceremony", _describe, methods=["GET"]),
+            Route("/v1/files/{name}", _file, methods=["GET"]),
+            Route("/v1/turns", _join, methods=["POST"]),
+            Route("/v1/turns/{ticket}", _place, methods=["GET"]),
+            Route("/v1/turns/{ticket}", _take, methods=["POST"]),
+            Route("/v1/turns/{ticket}/{name}", _hand_in, methods=["PUT"]),
+        ],
+        exception_handlers={AnofelError: _on_error, HTTPException: on_http_exception, Exception: on_bug},
+    )
+    app.router.redirect_slashes = False
+    app.state.drop = drop
+    app.state.one_at_a_time = asyncio.Lock()
+    return app
+
+
+def _drop(request: Request) -> Drop:
+    drop: Drop = request.app.state.drop
+    return drop
+
+
+async def _describe(request: Request) -> Response:
+    return _answer(_drop(request).describe())
+
+
+async def _file(request: Request) -> Response:
+    data = _drop(request).state.files.get(request.path_params["name"])
+    if data is None:
+        raise BadRequest(404, "not-found", "The ceremony has no such file.")
+    return Response(data, headers={"Cache-Control": "no-store"}, media_type=OCTETS)
+
+
+async def _join(request: Request) -> Response:
+    await _body(request, 0)
+    return _answer(json.dumps({"ticket": _drop(request).join()}).encode())
+
+
+async def _place(request: Request) -> Response:
+    before, left = _drop(request).place(request.path_params["ticket"])
+    return _answer(json.dumps({"before": before, "seconds": int(left)}).encode())
+
+
+async def _hand_in(request: Request) -> Response:
+    drop, ticket, name = _drop(request), request.path_params["ticket"], request.path_params["name"]
+    data = await _body(request, drop.room_for(ticket, name))
+    drop.hand_in(ticket, name, data)
+    return _answer(b"{}")
+
+
+async def _take(request: Request) -> Response:
+    await _body(request, 0)
+    one_at_a_time: asyncio.Lock = request.app.state.one_at_a_time
+    async with one_at_a_time:
+        number = await asyncio.to_thread(_drop(request).take, request.path_params["ticket"])
+    return _answer(json.dumps({"number": number}).encode())
+
+
+async def _body(request: Request, max_bytes: int) -> bytes:
+    length = declared_length(request, max_bytes)
+    return b"".join([chunk async for chunk in body_chunks(request, length)])
+
+
+def _answer(content: bytes) -> Response:
+    return Response(content, headers={"Cache-Control": "no-store"}, media_type=JSON)
+
+
+async def _on_error(_request: Request, error: Exception) -> Response:
+    assert isinstance(error, AnofelError)
+    if isinstance(error, BadRequest):
+        return problem(error.status, error.code, str(error))
+    return problem(403 if isinstance(error, DropRefused) else 422, error.code, str(error))
+
+
+def serve(drop: Drop, taken: socket.socket, tls: Tls | None = None, *, on_ready: Callable[[], None]) -> None:
+    """Serve until SIGTERM or SIGINT."""
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: None)  # the server handles both and then raises them again here
+    server = GuardedServer(make_app(drop), tls, max_connections=MAX_CONNECTIONS, on_ready=on_ready)
+    asyncio.run(server.serve([taken]))

@@ -1,0 +1,1 @@
+"""A certifier: looks at datasets, keeps one key for each, signs certificates."""

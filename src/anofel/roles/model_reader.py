@@ -1,0 +1,110 @@
+"""The models of a task, for anyone who takes part: read from a board whose every block was verified.
+
+Rules, in the same words in ``docs/owner.md``:
+
+1. A task is meant by its name or by the beginning of its id; what could be two tasks is refused.
+2. The model of iteration N is the one that stands after it: what opened the next iteration, or what the last
+   sum makes by the task's rule. Iteration 0 has the first model.
+3. A model has the hash that its posting names; the board's rules hold it to be what the sum makes.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from anofel.board.interface import BoardView
+from anofel.board.seat import Seat
+from anofel.board.state import Progress
+from anofel.disk.sections import nearest
+from anofel.errors import InvalidInput
+from anofel.ids import BlobHash, TaskId
+from anofel.messages import Block, Model, Posting
+from anofel.models.integer_model import IntegerModel
+from anofel.phase3_access.step8prime_model import next_model
+from anofel.tasks.task import Task
+
+_LEAST_DIGITS: Final = 4
+"""Fewer do not name a task."""
+
+
+class NoSuchModel(InvalidInput):
+    """The board has no such task, or the task no such model."""
+
+    code = "no-such-model"
+
+
+@dataclass(frozen=True)
+class FetchedModel:
+    """A model, its task and the iteration that it stands after."""
+
+    model: IntegerModel
+    task: Task
+    task_id: TaskId
+    iteration: int
+    newest: int
+    """The newest iteration of which there is a model."""
+
+
+class ModelReader:
+    """Notes the models that blocks post and sums make; show it every block from genesis on."""
+
+    def __init__(self, board: BoardView, name: str) -> None:
+        self._board, self._name = board, name
+        self._tasks: dict[TaskId, Task] = {}
+        self._posted: dict[tuple[TaskId, int], BlobHash] = {}
+        self._made: dict[TaskId, tuple[int, IntegerModel]] = {}
+
+    def observe(self, block: Block) -> None:
+        """Take the models of a verified block; the board's state is that after it."""
+        for data in block.postings:
+            body = Posting.from_bytes(data).body
+            if isinstance(body, Model):
+                self._posted[body.task, body.iteration - 1] = body.model.sha256
+        for task_id in self._board.state.tasks:
+            if task_id not in self._tasks:
+                self._tasks[task_id] = Task.from_bytes(self._board.state.tasks[task_id].announcement.document)
+            if self._is_meant(task_id):
+                self._note_sum(task_id)
+
+    def _is_meant(self, task_id: TaskId) -> bool:
+        is_id = len(self._name) >= _LEAST_DIGITS and task_id.hex().startswith(self._name.lower())
+        return self._tasks[task_id].name == self._name or is_id
+
+    def _note_sum(self, task_id: TaskId) -> None:
+        """Keep what the last sum makes: a board forgets the shares of a bundle that has ended (2)."""
+        seat = Seat.find(self._board.state, task_id)
+        if seat is None or seat.position.progress is not Progress.SUMMED or seat.task.facts.own_rule:
+            return
+        if self._made.get(task_id, (0, None))[0] != seat.number:
+            self._made[task_id] = seat.number, next_model(self._board, seat)
+
+    def fetch(self, iteration: int | None = None) -> FetchedModel:
+        """Give the model after an iteration, by default the newest. Raises ``NoSuchModel``."""
+        task_id = self._task_id()
+        posted = {number: sha256 for (owner, number), sha256 in self._posted.items() if owner == task_id}
+        if not posted:
+            raise NoSuchModel(f"The task '{self._name}' has no model yet: its owner has not posted one.")
+        made = self._made.get(task_id)
+        newest = max(*posted, made[0] if made else 0)
+        wanted = newest if iteration is None else iteration
+        if wanted in posted:  # (3)
+            model = IntegerModel.from_bytes(self._board.attachments.read(posted[wanted]))
+        elif made is not None and wanted == made[0]:
+            model = made[1]
+        else:
+            raise NoSuchModel(
+                f"The task '{self._name}' has no model of iteration {wanted}; it has those of 0 to {newest}."
+            )
+        return FetchedModel(model, self._tasks[task_id], task_id, wanted, newest)
+
+    def _task_id(self) -> TaskId:
+        """Find the task that is meant (1)."""
+        found = [task_id for task_id, task in self._tasks.items() if task.name == self._name]
+        found = found or [task_id for task_id in self._tasks if self._is_meant(task_id)]
+        if len(found) == 1:
+            return found[0]
+        if found:
+            ids = ", ".join(task_id.hex()[:16] for task_id in found)
+            raise NoSuchModel(f"Several tasks are called '{self._name}'; name one by its id: {ids}.")
+        names = sorted({task.name for task in self._tasks.values()})
+        there = f"it has {', '.join(names)}" if names else "it has none"
+        raise NoSuchModel(f"The board has no task '{self._name}'{nearest(self._name, names)}; {there}.")

@@ -1,0 +1,1 @@
+"""Serving HTTP to strangers: the address, TLS, and the rules for connections (``connections``)."""

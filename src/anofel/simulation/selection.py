@@ -1,0 +1,63 @@
+"""The best model by the owner's rows, and when to stop looking for a better one.
+
+What such a choice costs, in the same words in ``docs/simulate.md``:
+
+1. All models that are compared were released before, so a choice among them costs clients no ε, as long as
+   the rows that decide are not theirs.
+2. Rows of clients would have to pay: each figure that is computed from them is one more release. Metric slots
+   are such figures, and their ε is part of the task's.
+3. The rows that decide have no ε of their own: whoever sees the choice learns something about them.
+4. The figure of the chosen model on these rows is too good; another file tells how good it is.
+"""
+
+from dataclasses import dataclass, field
+
+from anofel.models.integer_model import IntegerModel
+from anofel.simulation.parts import IterationResult
+
+
+@dataclass
+class BestModels:
+    """Watches the results of all tasks; the lowest loss on the owner's rows wins, of equals the earlier."""
+
+    patience: int | None = None
+    """Stop after so many models in a row that are no better; None: never."""
+    best: dict[str, IterationResult] = field(default_factory=dict)
+    """The result with the best model of every task that is measured."""
+    _in_vain: dict[str, int] = field(default_factory=dict)
+
+    def watch(self, result: IterationResult) -> bool:
+        """Take a result; whether its model is the best one so far."""
+        if not result.metrics or "loss" not in result.metrics or result.total is None:
+            return False
+        known = self.best.get(result.task)
+        is_better = known is None or _loss(result) < _loss(known)
+        if is_better:
+            self.best[result.task] = result
+        self._in_vain[result.task] = 0 if is_better else self._in_vain.get(result.task, 0) + 1
+        return is_better
+
+    def take_back(self, task: str, loss: float, iteration: int, model: IntegerModel) -> None:
+        """Go on with the best model of an earlier run."""
+        self.best[task] = IterationResult(
+            task=task,
+            iteration=iteration,
+            outcome="summed",
+            count=None,
+            posts=0,
+            epsilon=0.0,
+            metrics={"loss": loss},
+            model=model,
+        )
+
+    @property
+    def is_over(self) -> bool:
+        """Whether no task has become better for as long as one is patient."""
+        if self.patience is None or not self._in_vain:
+            return False
+        return all(count >= self.patience for count in self._in_vain.values())
+
+
+def _loss(result: IterationResult) -> float:
+    assert result.metrics is not None
+    return result.metrics["loss"]

@@ -1,0 +1,1 @@
+"""Blocks and blobs on disk, for nodes and light clients."""

@@ -1,0 +1,204 @@
+"""The index of a blob store: one SQLite file that says which blobs are there and for how long.
+
+A change to the files is announced here before and confirmed after it, so that a crash in between can be
+repaired: a row in ``upload`` means that a temporary file, or a blob without a row, may be there; a blob
+that is ``REMOVING`` means that its file may be there.
+"""
+
+import contextlib
+import fcntl
+import os
+import sqlite3
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from anofel.ids import BlobHash
+from anofel.storage.blobs.errors import BlobStoreUnwritable
+
+INDEX_FILE: Final = "index.sqlite"
+LOCK_FILE: Final = "lock"
+PRESENT, REMOVING = 0, 1
+MAX_NAMES: Final = 10_000
+"""Of blobs, in one answer."""
+
+_SCHEMA: Final = """
+CREATE TABLE IF NOT EXISTS blob (
+    sha256 BLOB PRIMARY KEY, length INTEGER NOT NULL, state INTEGER NOT NULL,
+    keep_until INTEGER, pinned INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS expiry ON blob (state, keep_until);
+CREATE TABLE IF NOT EXISTS upload (name TEXT PRIMARY KEY, sha256 BLOB NOT NULL) STRICT, WITHOUT ROWID;
+PRAGMA user_version = 1;
+"""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What the index knows of a blob."""
+
+    length: int
+    keep_until: int | None
+    """The last height at which it is kept; None means for ever."""
+    pinned: bool
+    present: bool
+
+
+class BlobIndex:
+    """The rows and their sums. The caller holds a lock; one process at a time opens a directory."""
+
+    def __init__(self, directory: Path) -> None:
+        self._lock_file = os.open(directory / LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(self._lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(self._lock_file)
+            raise BlobStoreUnwritable(f"{directory} is in use by another process.") from None
+        try:
+            self._connection = sqlite3.connect(
+                directory / INDEX_FILE, isolation_level=None, check_same_thread=False
+            )
+            try:
+                self._prepare()
+            except BaseException:
+                self._connection.close()
+                raise
+        except BaseException:
+            os.close(self._lock_file)
+            raise
+
+    def _prepare(self) -> None:
+        self._connection.execute("PRAGMA journal_mode = WAL")
+        self._connection.execute("PRAGMA synchronous = FULL")
+        self._connection.executescript(_SCHEMA)
+        self.kept, self.unreferenced = self._connection.execute(
+            "SELECT coalesce(sum(length), 0), coalesce(sum(length) FILTER (WHERE NOT pinned), 0)"
+            " FROM blob WHERE state = ?",
+            (PRESENT,),
+        ).fetchone()
+        self.uploading = 0
+
+    def close(self) -> None:
+        """Write everything into one file and let others open the directory."""
+        self._connection.close()
+        with contextlib.suppress(OSError):
+            os.close(self._lock_file)
+        self._lock_file = -1
+
+    def find(self, sha256: BlobHash) -> Entry | None:
+        """Look a blob up."""
+        row = self._connection.execute(
+            "SELECT length, keep_until, pinned, state FROM blob WHERE sha256 = ?", (sha256,)
+        ).fetchone()
+        return None if row is None else Entry(row[0], row[1], bool(row[2]), row[3] == PRESENT)
+
+    def kept_for_ever(self, after: bytes, num_bytes: int) -> list[BlobHash]:
+        """Name blobs that are never pruned, in order, after a name: so many bytes of them, one at least."""
+        names: list[BlobHash] = []
+        with contextlib.closing(
+            self._connection.execute(
+                "SELECT sha256, length FROM blob"
+                " WHERE sha256 > ? AND state = ? AND keep_until IS NULL ORDER BY sha256",
+                (after, PRESENT),
+            )
+        ) as rows:
+            for sha256, length in rows:
+                names.append(sha256)
+                num_bytes -= length
+                if num_bytes <= 0 or len(names) == MAX_NAMES:
+                    break
+        return names
+
+    def start_upload(self, name: str, sha256: BlobHash) -> None:
+        """Announce a temporary file."""
+        with self._transaction():
+            self._connection.execute("INSERT INTO upload VALUES (?, ?)", (name, sha256))
+
+    def reserve(self, num_bytes: int) -> None:
+        """Count bytes of an upload that arrived."""
+        self.uploading += num_bytes
+
+    def finish_upload(self, name: str, sha256: BlobHash, length: int, keep_until: int) -> None:
+        """Confirm a blob whose file has its name."""
+        with self._transaction():
+            self._connection.execute(
+                "INSERT INTO blob VALUES (?, ?, ?, ?, 0) ON CONFLICT (sha256) DO UPDATE SET"
+                " length = excluded.length, state = excluded.state,"
+                " keep_until = excluded.keep_until, pinned = 0",
+                (sha256, length, PRESENT, keep_until),
+            )
+            self._connection.execute("DELETE FROM upload WHERE name = ?", (name,))
+        self.uploading -= length
+        self.kept += length
+        self.unreferenced += length
+
+    def drop_upload(self, name: str, arrived: int) -> None:
+        """Free the bytes of an upload whose file is gone.
+
+        On a full disk the row may stay until the next start; it reserves nothing.
+        """
+        self.uploading -= arrived
+        with contextlib.suppress(sqlite3.Error), self._transaction():
+            self._connection.execute("DELETE FROM upload WHERE name = ?", (name,))
+
+    def extend(self, sha256: BlobHash, keep_until: int | None) -> None:
+        """Set how long a present blob is kept."""
+        with self._transaction():
+            self._connection.execute("UPDATE blob SET keep_until = ? WHERE sha256 = ?", (keep_until, sha256))
+
+    def pin(self, kept: Mapping[BlobHash, int | None]) -> None:
+        """Note that postings refer to present blobs, and how long each is kept."""
+        entries = [self.find(sha256) for sha256 in kept]
+        with self._transaction():
+            self._connection.executemany(
+                "UPDATE blob SET keep_until = ?, pinned = 1 WHERE sha256 = ?",
+                [(keep_until, sha256) for sha256, keep_until in kept.items()],
+            )
+        self.unreferenced -= sum(entry.length for entry in entries if entry and not entry.pinned)
+
+    def start_removal(self, height: int) -> int:
+        """Announce that every blob kept up to a lower height goes; returns how many."""
+        with self._transaction():
+            rows = self._connection.execute(
+                "UPDATE blob SET state = ? WHERE state = ? AND keep_until < ?"
+                " RETURNING sha256, length, pinned",
+                (REMOVING, PRESENT, height),
+            ).fetchall()
+        self.kept -= sum(length for _, length, _ in rows)
+        self.unreferenced -= sum(length for _, length, pinned in rows if not pinned)
+        return len(rows)
+
+    def finish_removal(self) -> None:
+        """Confirm that the files are gone, and forget them."""
+        with self._transaction():
+            self._connection.execute("DELETE FROM blob WHERE state = ?", (REMOVING,))
+
+    def unfinished_removals(self) -> list[BlobHash]:
+        """Blobs whose files may still be there."""
+        return self._digests("SELECT sha256 FROM blob WHERE state = 1")
+
+    def unfinished_uploads(self) -> list[BlobHash]:
+        """Blobs whose files may be there although no row says so."""
+        return self._digests(
+            "SELECT DISTINCT sha256 FROM upload WHERE sha256 NOT IN (SELECT sha256 FROM blob WHERE state = 0)"
+        )
+
+    def forget_uploads(self) -> None:
+        """Confirm that no temporary file is there."""
+        with self._transaction():
+            self._connection.execute("DELETE FROM upload")
+
+    def _digests(self, query: str) -> list[BlobHash]:
+        return [sha256 for (sha256,) in self._connection.execute(query)]
+
+    @contextlib.contextmanager
+    def _transaction(self) -> Iterator[None]:
+        self._connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            self._connection.execute("COMMIT")
+        except BaseException:
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+            raise

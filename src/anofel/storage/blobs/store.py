@@ -1,0 +1,302 @@
+"""A directory of blobs, each named by its SHA-256.
+
+    with store.begin(sha256, length, expires=height) as upload:
+        for chunk in chunks:
+            upload.write(chunk)
+        upload.finish()
+
+``finish`` returns when the blob is on the disk and will survive a power failure, so a receipt may be signed
+then. ``docs/blobs.md`` says how a crash at any point is repaired. One process owns a directory.
+"""
+
+import contextlib
+import hashlib
+import os
+import secrets
+import shutil
+import threading
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Self
+
+from anofel.errors import InvalidInput
+from anofel.ids import BlobHash
+from anofel.storage.blobs.errors import (
+    BlobError,
+    BlobHashMismatch,
+    BlobLengthMismatch,
+    BlobStoreFull,
+    BlobTooLarge,
+    BlobUnknown,
+    InvalidRange,
+    disk_errors,
+)
+from anofel.storage.blobs.index import BlobIndex, Entry
+from anofel.storage.blobs.streams import BlobReader, Upload
+
+DIGEST_BYTES: Final = 32
+MAX_HEIGHT: Final = (1 << 63) - 1
+_UPLOADS: Final = "uploads"
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What a store holds, in bytes."""
+
+    kept: int
+    """Blobs on the disk."""
+    unreferenced: int
+    """Those of them that no posting refers to yet."""
+    uploading: int
+    """What has arrived of the uploads under way."""
+
+
+class BlobStore:
+    """Content-addressed blobs with a cap on all bytes and one on those that no posting refers to yet.
+
+    ``max_bytes`` bounds everything, uploads under way included. ``pending_bytes`` bounds uploads and
+    unreferenced blobs, so whoever uploads what nobody posts cannot crowd out what was posted.
+    ``min_free_bytes`` of the disk are left free by uploads. Only bytes that arrived count: whoever declares
+    many takes nobody's room.
+    """
+
+    def __init__(self, directory: Path, max_bytes: int, pending_bytes: int, min_free_bytes: int = 0) -> None:
+        self.directory = directory
+        self.max_bytes = max_bytes
+        self.pending_bytes = pending_bytes
+        self.min_free_bytes = min_free_bytes
+        self._lock = threading.RLock()
+        with disk_errors(directory):
+            (directory / _UPLOADS).mkdir(parents=True, exist_ok=True)
+            self._index = BlobIndex(directory)
+            try:
+                self._recover()
+            except BaseException:
+                self._index.close()
+                raise
+
+    def close(self) -> None:
+        """Let go of the directory; uploads under way are repaired like after a crash."""
+        with self._lock:
+            self._index.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        self.close()
+
+    def begin(self, sha256: BlobHash, length: int, *, expires: int) -> Upload:
+        """Start an upload of exactly these bytes, kept at least up to the height ``expires``.
+
+        Raises BlobTooLarge or BlobStoreFull before any byte is taken. If the blob is there already, it is
+        kept up to ``expires`` too, and the upload has nothing left to do (``upload.present``).
+        """
+        _check_digest(sha256)
+        _check_height(expires)
+        if length < 0:
+            raise InvalidInput("A blob has no negative length.")
+        with self._lock, disk_errors(self.directory):
+            if self._extend_if_present(sha256, length, expires):
+                return Upload(sha256, length, expires, None, self._reserve, self._admit, self._drop)
+            self._refuse_over_caps(length)
+            temporary = self.directory / _UPLOADS / secrets.token_hex(16)
+            self._index.start_upload(temporary.name, sha256)
+        return Upload(sha256, length, expires, temporary, self._reserve, self._admit, self._drop)
+
+    def contains(self, sha256: BlobHash) -> bool:
+        """Whether the blob can be read now."""
+        with self._lock:
+            entry = self._index.find(sha256)
+            return entry is not None and entry.present
+
+    def length(self, sha256: BlobHash) -> int:
+        """Return a blob's length. Raises BlobUnknown."""
+        return self._entry(sha256).length
+
+    def path(self, sha256: BlobHash) -> Path:
+        """Return the file of a blob; nobody may change it. Raises BlobUnknown."""
+        self._entry(sha256)
+        return self._file(sha256)
+
+    def open_range(self, sha256: BlobHash, start: int = 0, end: int | None = None) -> BlobReader:
+        """Open the bytes from ``start`` up to, not including, ``end``.
+
+        Raises BlobUnknown, InvalidRange. The range stays readable when the blob is pruned
+        meanwhile. The bytes are not hashed again: who fetches a blob checks it.
+        """
+        with self._lock:
+            length = self._entry(sha256).length
+            stop = length if end is None else end
+            if not 0 <= start <= stop <= length:
+                raise InvalidRange(
+                    f"Bytes {start} to {stop} do not lie within the {length} bytes of the blob."
+                )
+            with disk_errors(self.directory):
+                file = self._file(sha256).open("rb")
+        file.seek(start)
+        return BlobReader(file, stop - start)
+
+    def read(self, sha256: BlobHash) -> bytes:
+        """Return a whole blob, checked against its hash. Raises BlobUnknown, BlobHashMismatch."""
+        with self.open_range(sha256) as reader:
+            data = b"".join(reader)
+        if hashlib.sha256(data).digest() != sha256:
+            raise BlobHashMismatch(f"The blob {sha256.hex()} is damaged on the disk of {self.directory}.")
+        return data
+
+    def pin(self, sha256: BlobHash, until_height: int | None) -> None:
+        """Keep a blob that a posting refers to, up to a height or for ever (None).
+
+        What was promised before is never shortened. Raises BlobUnknown.
+        """
+        self.pin_all([(sha256, until_height)])
+
+    def pin_all(self, pins: Iterable[tuple[BlobHash, int | None]]) -> None:
+        """Keep many blobs, all or none, with one flush to the disk."""
+        with self._lock, disk_errors(self.directory):
+            changed: dict[BlobHash, int | None] = {}
+            for sha256, until_height in pins:
+                if until_height is not None:
+                    _check_height(until_height)
+                entry = self._entry(sha256)
+                keep = _later(changed.get(sha256, entry.keep_until), until_height)
+                if keep != entry.keep_until or not entry.pinned:
+                    changed[sha256] = keep
+            if changed:
+                self._index.pin(changed)
+
+    def kept_for_ever(self, after: bytes, num_bytes: int) -> list[BlobHash]:
+        """Name the next blobs that are never pruned, about so many bytes of them, in the order of names."""
+        with self._lock, disk_errors(self.directory):
+            return self._index.kept_for_ever(after, num_bytes)
+
+    def prune(self, height: int) -> int:
+        """Remove every blob whose last height lies below ``height``; returns how many."""
+        with self._lock, disk_errors(self.directory):
+            count = self._index.start_removal(height)
+            self._finish_removals()
+        return count
+
+    def usage(self) -> Usage:
+        """Say how many bytes are kept."""
+        with self._lock:
+            return Usage(self._index.kept, self._index.unreferenced, self._index.uploading)
+
+    def _entry(self, sha256: BlobHash) -> Entry:
+        _check_digest(sha256)
+        with self._lock:
+            entry = self._index.find(sha256)
+        if entry is None or not entry.present:
+            raise BlobUnknown(f"There is no blob {sha256.hex()}.")
+        return entry
+
+    def _extend_if_present(self, sha256: BlobHash, length: int, expires: int) -> bool:
+        entry = self._index.find(sha256)
+        if entry is None or not entry.present:
+            return False
+        if entry.length != length:
+            raise BlobLengthMismatch(f"The blob {sha256.hex()} has {entry.length} bytes, not {length}.")
+        keep = _later(entry.keep_until, expires)
+        if keep != entry.keep_until:
+            self._index.extend(sha256, keep)
+        return True
+
+    def _refuse_over_caps(self, length: int) -> None:
+        if length > min(self.max_bytes, self.pending_bytes):
+            most = min(self.max_bytes, self.pending_bytes)
+            raise BlobTooLarge(f"The blob has {length} bytes; this store takes {most}.")
+        if self._index.uploading + self._index.unreferenced + length > self.pending_bytes:
+            raise BlobStoreFull("Too many bytes are uploaded that no posting refers to yet; try again later.")
+        if self._index.kept + self._index.uploading + length > self.max_bytes:
+            raise BlobStoreFull(f"The store has no room for {length} more bytes.")
+        if self.min_free_bytes and shutil.disk_usage(self.directory).free - length < self.min_free_bytes:
+            raise BlobStoreFull(f"The disk of {self.directory} is nearly full.")
+
+    def _reserve(self, num_bytes: int) -> None:
+        """Take room for bytes that arrived; others may have taken it since the upload began."""
+        with self._lock:
+            self._refuse_over_caps(num_bytes)
+            self._index.reserve(num_bytes)
+
+    def _file(self, sha256: BlobHash) -> Path:
+        name = sha256.hex()
+        return self.directory / name[:2] / name[2:4] / name
+
+    def _admit(self, upload: Upload) -> None:
+        """Give a complete and synced temporary file its name, then its place in the index."""
+        temporary = _of(upload)
+        with self._lock:
+            if self._extend_if_present(upload.sha256, upload.length, upload.expires):
+                self._drop(upload)
+                return
+            target = self._file(upload.sha256)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            temporary.replace(target)
+            for directory in (target.parent, target.parent.parent, self.directory):
+                _sync_directory(directory)
+            self._index.finish_upload(temporary.name, upload.sha256, upload.length, upload.expires)
+
+    def _drop(self, upload: Upload) -> None:
+        """Remove what an upload left, also a file that has its name but no place in the index."""
+        temporary = _of(upload)
+        with self._lock, disk_errors(self.directory):
+            temporary.unlink(missing_ok=True)
+            entry = self._index.find(upload.sha256)
+            if entry is None or not entry.present:
+                self._remove_file(upload.sha256)
+            self._index.drop_upload(temporary.name, upload.received)
+
+    def _finish_removals(self) -> None:
+        removals = self._index.unfinished_removals()
+        for sha256 in removals:
+            self._remove_file(sha256)
+        if removals:
+            self._index.finish_removal()
+
+    def _remove_file(self, sha256: BlobHash) -> None:
+        """Remove a blob's file and the directories that it leaves empty."""
+        path = self._file(sha256)
+        path.unlink(missing_ok=True)
+        for directory in (path.parent, path.parent.parent):
+            with contextlib.suppress(OSError):  # another blob is there, or nothing ever was
+                directory.rmdir()
+
+    def _recover(self) -> None:
+        """Repair what a crash left: uploads are dropped, removals completed."""
+        for sha256 in self._index.unfinished_uploads():
+            self._remove_file(sha256)
+        for leftover in (self.directory / _UPLOADS).iterdir():
+            leftover.unlink()
+        self._index.forget_uploads()
+        self._finish_removals()
+
+
+def _of(upload: Upload) -> Path:
+    if upload.temporary is None:
+        raise BlobError("This upload has no file.")
+    return upload.temporary
+
+
+def _later(one: int | None, other: int | None) -> int | None:
+    """Return the later of two last heights; None is for ever."""
+    return None if one is None or other is None else max(one, other)
+
+
+def _check_digest(sha256: BlobHash) -> None:
+    if len(sha256) != DIGEST_BYTES:
+        raise InvalidInput(f"A blob is named by {DIGEST_BYTES} bytes, not {len(sha256)}.")
+
+
+def _check_height(height: int) -> None:
+    if not 0 <= height <= MAX_HEIGHT:
+        raise InvalidInput(f"{height} is no height.")
+
+
+def _sync_directory(directory: Path) -> None:
+    descriptor = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

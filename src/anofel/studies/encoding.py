@@ -1,0 +1,182 @@
+"""Turn a table into a dataset by the schema (rules 1 to 3 of :mod:`anofel.tasks.schema`).
+
+All problems of a file are named at once: of every column the first lines, and how many more there are.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anofel.disk.sections import nearest
+from anofel.errors import InvalidInput
+from anofel.studies.dataset import Dataset
+from anofel.studies.table import Misfit, RowDoesNotFit, Table, is_missing
+from anofel.tasks.schema import CategoryColumn, NumberColumn, TableSchema
+
+
+@dataclass(frozen=True, eq=False)
+class TableRows:
+    """A table and the dataset that it encodes to, row by row."""
+
+    table: Table
+    dataset: Dataset
+
+    @classmethod
+    def of(cls, table: Table, schema: TableSchema) -> "TableRows":
+        """Encode a table. Raises ``RowDoesNotFit`` and ``ColumnsDoNotFit``."""
+        return cls(table, encode_table(table, schema))
+
+    @property
+    def labels(self) -> NDArray[np.int32]:
+        """The class of each row."""
+        return self.dataset.labels
+
+    def take(self, rows: NDArray[np.int64]) -> "TableRows":
+        """Select rows, in the order given."""
+        return TableRows(self.table.take(rows), self.dataset.take(rows))
+
+
+class ColumnsDoNotFit(InvalidInput):
+    """The columns of a file are not those of the schema; every one is named."""
+
+    code = "columns-do-not-fit"
+
+
+def encode_table(table: Table, schema: TableSchema) -> Dataset:
+    """Encode features and labels. Raises ``RowDoesNotFit`` and ``ColumnsDoNotFit``."""
+    return _encode(table, schema, labelled=True)
+
+
+def encode_unlabelled(table: Table, schema: TableSchema) -> Dataset:
+    """Encode rows that are to be predicted: no label is needed, and one that is there is not looked at.
+
+    Every label of the dataset is the first one. Raises ``RowDoesNotFit`` and ``ColumnsDoNotFit``.
+    """
+    return _encode(table, schema, labelled=False)
+
+
+def _encode(table: Table, schema: TableSchema, *, labelled: bool) -> Dataset:
+    if not len(table):
+        raise InvalidInput("The file names columns and has no rows.")
+    _check_columns(table, schema, labelled=labelled)
+    misfits: list[Misfit] = []
+    blocks = [
+        _encode_column(_Cells(table, column.name, misfits), column, schema) for column in schema.columns
+    ]
+    labels = np.zeros(len(table), dtype=np.int32)
+    if labelled:
+        labels = _encode_label(_Cells(table, schema.label, misfits), schema)
+    if misfits:
+        raise RowDoesNotFit(misfits)
+    features = np.column_stack(blocks).astype(np.int32).reshape(len(table), len(schema.feature_names))
+    return Dataset(features, labels, schema)
+
+
+def _check_columns(table: Table, schema: TableSchema, *, labelled: bool) -> None:
+    """Every column of a file is a feature, the label, identifying or unused (1); the last two go here (2)."""
+    wanted = [column.name for column in schema.columns] + [schema.label] * labelled
+    known = {*wanted, schema.label, *schema.identifying, *schema.unused}
+    strange = [name for name in table.columns if name not in known]
+    problems = [
+        f"the schema needs column '{name}', which the file does not have{nearest(name, strange)}"
+        for name in wanted
+        if name not in table.columns
+    ]
+    problems += [
+        f"the schema does not know column '{name}'{nearest(name, known)}; "
+        "name it as a feature, identifying or unused"
+        for name in strange
+    ]
+    if problems:
+        text = "; ".join(problems)
+        raise ColumnsDoNotFit(f"{text[0].upper()}{text[1:]}.")
+
+
+class _Cells(NamedTuple):
+    """One column of a table, and where its problems are noted."""
+
+    table: Table
+    name: str
+    misfits: list[Misfit]
+
+    @property
+    def texts(self) -> Sequence[str]:
+        return self.table.columns[self.name]
+
+    def blame(self, index: int, reason: str) -> None:
+        self.misfits.append(Misfit(self.table.lines[index], self.name, reason))
+
+
+def _encode_column(
+    cells: _Cells, column: NumberColumn | CategoryColumn, schema: TableSchema
+) -> NDArray[np.int64]:
+    if isinstance(column, CategoryColumn):
+        return _encode_category(cells, column, schema)
+    return _encode_number(cells, column, schema)
+
+
+def _encode_number(cells: _Cells, column: NumberColumn, schema: TableSchema) -> NDArray[np.int64]:
+    low, high = float(column.low), float(column.high)
+    values = np.zeros(len(cells.texts))
+    missing = np.zeros(len(cells.texts), dtype=np.int64)
+    for index, cell in enumerate(cells.texts):
+        if is_missing(cell):
+            if column.missing is None:
+                cells.blame(index, "the value is missing")
+            else:
+                values[index], missing[index] = float(column.missing), 1
+            continue
+        value = cells.table.number(cell)
+        if value is None:
+            comma = " (a decimal comma? write a point)" if "," in cell else ""
+            cells.blame(index, f"'{_cut(cell)}' is not a number{comma}")
+            continue
+        if not low <= value <= high:
+            if column.outside == "refuse":
+                cells.blame(index, f"{cell.strip()} {column.unit} lies outside {column.low} … {column.high}")
+            value = min(max(value, low), high)
+        values[index] = value
+    scaled = (values - float(column.offset)) / float(column.scale)
+    numbers = np.rint(np.ldexp(scaled, schema.fraction_bits)).astype(np.int64)
+    return (
+        np.column_stack([numbers, missing << schema.fraction_bits]) if column.indicator else numbers[:, None]
+    )
+
+
+def _encode_category(cells: _Cells, column: CategoryColumn, schema: TableSchema) -> NDArray[np.int64]:
+    index_of = {value: index for index, value in enumerate(column.values)}
+    block = np.zeros((len(cells.texts), len(column.values)), dtype=np.int64)
+    for index, cell in enumerate(cells.texts):
+        value = cell.strip()
+        if value not in index_of and is_missing(cell):
+            if column.missing is None:
+                cells.blame(index, "the value is missing")
+                continue
+            value = column.missing
+        position = index_of.get(value)
+        if position is None:
+            cells.blame(index, f"'{_cut(value)}' is not among the values{nearest(value, column.values)}")
+            continue
+        block[index, position] = 1 << schema.fraction_bits
+    return block[:, 1:]
+
+
+def _encode_label(cells: _Cells, schema: TableSchema) -> NDArray[np.int32]:
+    index_of = {value: index for index, value in enumerate(schema.label_values)}
+    labels = np.zeros(len(cells.texts), dtype=np.int32)
+    for index, cell in enumerate(cells.texts):
+        position = index_of.get(cell.strip())
+        if position is None:
+            near = nearest(cell.strip(), schema.label_values)
+            cells.blame(index, f"'{_cut(cell.strip())}' is not a value of the label{near}")
+            continue
+        labels[index] = position
+    return labels
+
+
+def _cut(text: str) -> str:
+    text = text.strip()
+    return text if len(text) <= 40 else f"{text[:40]}…"

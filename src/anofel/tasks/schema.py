@@ -1,0 +1,203 @@
+"""What the columns of a study mean, in public constants.
+
+A schema never holds a statistic of private data: ranges, imputed values, offsets and scales are
+chosen from public knowledge (units, physiology, the study's published protocol) before anyone
+looks at a client's rows. Rules (the same words in ``docs/studies.md``):
+
+1. Every column of a file is a feature, the label, identifying or unused; anything else is refused.
+2. Identifying columns are removed before anything is encoded, and are never a feature or the label.
+3. A number outside its range, a missing value without an imputed one, or an unknown category is
+   refused with line, column and reason, unless the column says ``outside = "clip"``.
+"""
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from decimal import Decimal
+from importlib import resources
+from typing import Annotated, Any, ClassVar, Final, Literal
+
+from msgspec import Meta
+
+from anofel.disk.sections import Texts, between, called, canonical_json, parse_toml
+from anofel.errors import InvalidInput
+
+_SCHEMA_DOMAIN = b"anofel.schema.v1\0"
+_LIMIT: Final = "1000000000000"
+
+Measured = Annotated[Decimal, between(f"-{_LIMIT}", _LIMIT)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class NumberColumn:
+    """A measured quantity; its feature is (value − offset) / scale."""
+
+    kind: Literal["number"]
+    name: str
+    unit: str
+    low: Measured
+    high: Measured
+    outside: Literal["refuse", "clip"] = "refuse"
+    missing: Measured | None = None
+    indicator: bool = False
+    """Whether a second feature says that the value was missing."""
+    offset: Measured = Decimal(0)
+    scale: Annotated[Decimal, between("0.000000001", _LIMIT)] = Decimal(1)
+
+    def faults(self) -> Iterator[tuple[str, str]]:
+        """Name what does not fit together."""
+        if self.low >= self.high:
+            yield "low", "must be below 'high'"
+        if self.missing is not None and not self.low <= self.missing <= self.high:
+            yield "missing", f"must lie between 'low' and 'high', but is {self.missing}"
+        if max(abs(self.low - self.offset), abs(self.high - self.offset)) / self.scale > 127:
+            yield "scale", "lets a feature grow beyond 127; scale the column closer to one"
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """The features this column becomes."""
+        return (self.name, f"{self.name} missing") if self.indicator else (self.name,)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CategoryColumn:
+    """A choice between named values; one feature for each value after the first, which is the reference."""
+
+    kind: Literal["category"]
+    name: str
+    values: Texts
+    missing: str | None = None
+
+    def faults(self) -> Iterator[tuple[str, str]]:
+        """Name what does not fit together."""
+        if len(self.values) < 2:
+            yield "values", "must name at least two values"
+        if self.missing is not None and self.missing not in self.values:
+            yield "missing", "must be one of the values"
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """The features this column becomes."""
+        return tuple(f"{self.name} = {value}" for value in self.values[1:])
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableSchema:
+    """The columns of a table and how they become features."""
+
+    kind: Literal["table"] = "table"
+    columns: tuple[NumberColumn | CategoryColumn, ...] = field(metadata=called("column"))
+    label: str
+    label_values: Texts
+    identifying: Texts = ()
+    unused: Texts = ()
+    fraction_bits: Annotated[int, Meta(ge=8, le=24)] = 16
+    """Features are integers at scale 2^fraction_bits, so that what is trained on has exact bytes."""
+
+    def faults(self) -> Iterator[tuple[str, str]]:
+        """Give each column one role; an identifying column can be nothing else (rules 1 and 2)."""
+        if len(self.label_values) < 2:
+            yield "label_values", "must name at least two values"
+        roles: dict[str, str] = {}
+        for key, role, group in (
+            ("identifying", "identifying", self.identifying),
+            ("column", "a feature", [column.name for column in self.columns]),
+            ("label", "the label", [self.label]),
+            ("unused", "unused", self.unused),
+        ):
+            for name in group:
+                if name in roles:
+                    yield key, f"calls column '{name}' both {roles[name]} and {role}"
+                roles.setdefault(name, role)
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """All features in order."""
+        return tuple(name for column in self.columns for name in column.feature_names)
+
+    @property
+    def row_shape(self) -> tuple[int, ...]:
+        """The shape of one row of features."""
+        return (len(self.feature_names),)
+
+    @property
+    def classes(self) -> int:
+        """How many values the label takes."""
+        return len(self.label_values)
+
+    def document(self) -> dict[str, Any]:
+        """Write the schema as nested tables, as in a task file."""
+        values = dict(vars(self))
+        return {"column": [_given(column) for column in values.pop("columns")], **values}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImageSchema:
+    """Images of one shape, 8 bits per sample; the feature of a sample is value / 256."""
+
+    kind: Literal["image"] = "image"
+    shape: tuple[Annotated[int, Meta(ge=1, le=4096)], ...]
+    label_values: Texts
+
+    fraction_bits: ClassVar[int] = 8
+
+    def faults(self) -> Iterator[tuple[str, str]]:
+        """Name what does not fit together."""
+        if len(self.shape) != 3:
+            yield "shape", "must be height, width and channels"
+        if len(self.label_values) < 2:
+            yield "label_values", "must name at least two values"
+
+    @property
+    def row_shape(self) -> tuple[int, ...]:
+        """The shape of one image."""
+        return self.shape
+
+    @property
+    def classes(self) -> int:
+        """How many values the label takes."""
+        return len(self.label_values)
+
+    def document(self) -> dict[str, Any]:
+        """Write the schema as nested tables, as in a task file."""
+        return dict(vars(self))
+
+
+Schema = TableSchema | ImageSchema
+
+
+def schema_digest(schema: Schema) -> bytes:
+    """SHA-256 of the canonical schema; part of every dataset's bytes."""
+    return hashlib.sha256(_SCHEMA_DOMAIN + canonical_json(schema.document())).digest()
+
+
+def _given(column: NumberColumn | CategoryColumn) -> dict[str, Any]:
+    """Write a column without the keys that its file leaves out."""
+    return {name: value for name, value in vars(column).items() if value is not None}
+
+
+# The public schemas of the studies that anofel knows; a task file may name such a study
+
+_DIGITS: Final = tuple("0123456789")
+_TABLES: Final = ("breast-cancer", "diabetes", "nwtco", "support2")
+_IMAGES: Final = {
+    "mnist": ImageSchema(shape=(28, 28, 1), label_values=_DIGITS),
+    "fashion-mnist": ImageSchema(shape=(28, 28, 1), label_values=_DIGITS),
+    "cifar-10": ImageSchema(shape=(32, 32, 3), label_values=_DIGITS),
+    "tiny-imagenet": ImageSchema(shape=(64, 64, 3), label_values=tuple(str(label) for label in range(200))),
+}
+STUDY_NAMES: Final = (*_TABLES, *_IMAGES)
+
+
+def known_schema(study: str) -> Schema:
+    """Give the public schema of a study. Raises ``InvalidInput``."""
+    if study in _IMAGES:
+        return _IMAGES[study]
+    return parse_toml(table_schema_text(study), TableSchema, f"The schema of {study}")
+
+
+def table_schema_text(study: str) -> str:
+    """Give the schema of a table as the TOML that people read. Raises ``InvalidInput``."""
+    if study not in _TABLES:
+        raise InvalidInput(f"There is no study '{study}'; known are {', '.join(STUDY_NAMES)}.")
+    return resources.files("anofel.tasks").joinpath(f"schemas/{study}.toml").read_text("utf-8")

@@ -1,0 +1,368 @@
+"""A task: what the model owner announces (step 1.d), read from a TOML file.
+
+``docs/task-file.md`` describes every key. A task has one canonical encoding without floats
+(:meth:`Task.to_bytes`), so a posting can carry it and its digest means the same to everyone.
+"""
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from itertools import pairwise
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal, get_args
+
+from msgspec import Meta
+
+from anofel.disk.files import read_small_file
+from anofel.disk.sections import (
+    InvalidDocument,
+    Texts,
+    between,
+    canonical_json,
+    parse_json,
+    parse_toml,
+    read_table,
+    read_toml,
+)
+from anofel.errors import InvalidInput
+from anofel.tasks.example_files import example_text
+from anofel.tasks.network_sizes import NETWORKS, network_size
+from anofel.tasks.schema import Schema, known_schema
+
+_TASK_DOMAIN = b"anofel.task.v1\0"
+Unit = Literal["client", "record", "paper"]
+Relation = Literal["zero-out", "replace"]
+RELATIONS: Final[tuple[str, ...]] = get_args(Relation)
+METRICS: Final = ("accuracy", "loss")
+EXAMPLES = "examples"
+"""The slot that counts records, by which sums over records are divided."""
+MAX_CLIENTS: Final = 1 << 20
+LEAST_NOISE: Final = Decimal("0.000001")
+"""A positive noise multiplier is no smaller."""
+MAX_COUNT: Final = 1 << 32
+MAX_RATE: Final = 1 << 62
+MAX_CHANGES: Final = 1024
+MAX_PARAMETERS: Final = 1 << 30
+DENSE = ("logistic", "mlp")
+"""The networks that train with NumPy."""
+
+DatasetTypeNumber = Annotated[int, Meta(ge=0, le=2**32 - 1)]
+Rate = Annotated[int, Meta(ge=1, le=MAX_RATE)]
+Clients = Annotated[int, Meta(ge=2, le=MAX_CLIENTS)]
+Count = Annotated[int, Meta(ge=1, le=MAX_COUNT)]
+Delta = Annotated[Decimal, between("0.000000000001", "0.1")]
+Faults = Iterator[tuple[str, str]]
+"""Keys of a table whose values do not fit together, and why."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelSpec:
+    """The network: dense (`hidden` empty is logistic regression), one of the paper's, or ``custom``.
+
+    ``custom`` only fixes the number of parameters.
+    """
+
+    kind: Literal["logistic", "mlp", "lenet5", "resnet20-gn", "squeezenet-gn", "custom"]
+    hidden: tuple[Annotated[int, Meta(ge=1, le=1 << 16)], ...] = ()
+    seed: Annotated[int, Meta(ge=0, le=2**32 - 1)] = 0
+    scale_bits: Annotated[int, Meta(ge=8, le=32)] = 16
+    parameters: Annotated[int, Meta(ge=0, le=MAX_PARAMETERS)] = 0
+    """The number of parameters; follows from the schema unless the kind is ``custom``."""
+
+    def faults(self) -> Faults:
+        """Name what does not fit together."""
+        if (self.kind == "mlp") != bool(self.hidden):
+            yield "hidden", "names the hidden layers of an mlp, and of nothing else"
+        if self.kind == "custom" and not self.parameters:
+            yield "parameters", "is needed for the kind custom"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingSpec:
+    """How a client trains."""
+
+    algorithm: Literal["fedsgd", "fedavg", "custom"]
+    learning_rate: Annotated[Decimal, between("0", "1000")] = Decimal(0)
+    epochs: Annotated[int, Meta(ge=1, le=1000)] = 1
+    batch_size: Annotated[int, Meta(ge=1, le=1 << 20)] = 32
+    optimiser: Literal["sgd", "adam"] = "sgd"
+    momentum: Annotated[Decimal, between("0", "0.9999")] = Decimal(0)
+    """Of the client's own optimiser; it starts at zero in every iteration."""
+
+    def faults(self) -> Faults:
+        """Name what does not fit together, and settings that would do nothing."""
+        if self.algorithm == "fedavg":
+            if not self.learning_rate:
+                yield "learning_rate", "must be positive for fedavg"
+            if self.momentum and self.optimiser != "sgd":
+                yield "momentum", "belongs to the optimiser sgd"
+            return
+        defaults = TrainingSpec(algorithm=self.algorithm)
+        for key, value in vars(self).items():
+            if value != getattr(defaults, key):
+                yield key, f"belongs to the algorithm fedavg, not to {self.algorithm}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class RateChange:
+    """From an iteration on, another learning rate."""
+
+    iteration: Annotated[int, Meta(ge=2, le=MAX_COUNT)]
+    lr_num: Rate
+    lr_den: Rate = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class RuleSpec:
+    """The update rule: ``integer-mean`` with a rational learning rate and a momentum in units of 2^−16.
+
+    With the kind ``owner`` the owner makes each model as it likes, and an audit says so.
+    """
+
+    kind: Literal["integer-mean", "owner"] = "integer-mean"
+    lr_num: Rate = 1
+    lr_den: Rate = 1
+    momentum: Annotated[int, Meta(ge=0, le=(1 << 16) - 1)] = 0
+    schedule: tuple[RateChange, ...] = ()
+    """Changes of the learning rate, in the order of their iterations."""
+
+    def faults(self) -> Faults:
+        """Name what does not fit together."""
+        if any(later.iteration <= earlier.iteration for earlier, later in pairwise(self.schedule)):
+            yield "schedule", "must be in the order of its iterations, each named once"
+        if len(self.schedule) > MAX_CHANGES:
+            yield "schedule", f"holds at most {MAX_CHANGES} changes"
+        if self.kind == "owner" and self.momentum:
+            yield "momentum", "belongs to the rule integer-mean"
+        if self.kind == "owner" and self.schedule:
+            yield "schedule", "belongs to the rule integer-mean"
+
+    def document(self) -> dict[str, Any]:
+        """Write the rule as nested tables; a rule without changes has no schedule."""
+        changes = [dict(vars(change)) for change in self.schedule]
+        return {**vars(self), "schedule": changes} if changes else _without(vars(self), "schedule")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrivacySpec:
+    """What is protected, how, and for how many releases."""
+
+    unit: Unit = "client"
+    relation: Relation = "zero-out"
+    mechanism: str = "discrete-gaussian"
+    adaptive: bool = False
+    clipping_norm: Annotated[Decimal, between("0.000001", "1000000")]
+    noise_multiplier: Annotated[Decimal, between("0", "1000000")]
+    """Standard deviation of the honest noise in the sum, in clipping norms."""
+    delta: Delta = Decimal("0.00001")
+    max_releases: Annotated[int, Meta(ge=1, le=100_000)]
+    min_clients: Clients
+    max_colluders: Annotated[int, Meta(ge=0, le=MAX_CLIENTS)]
+    expected_clients: Clients
+    max_posts: Count
+    """The most posts an iteration may hold; only the adaptive mode depends on it."""
+    sampling_rate: Annotated[Decimal, between("0.0001", "1")] = Decimal(1)
+    records_per_client: Count = 1
+    paper_epsilon: Annotated[Decimal, between("0.001", "1000")] = Decimal("0.9")
+
+    @staticmethod
+    def absent(values: dict[str, Any]) -> dict[str, Any]:
+        """Add what follows for keys that are not there: as many clients as are needed, the paper's noise."""
+        if values.get("unit") == "paper":
+            values.setdefault("noise_multiplier", 0)
+        values.setdefault("expected_clients", values.get("min_clients", 2))
+        values.setdefault("max_posts", values["expected_clients"])
+        return values
+
+    def faults(self) -> Faults:
+        """Name what does not fit together."""
+        if self.expected_clients < self.min_clients:
+            yield "expected_clients", f"must be at least min_clients, {self.min_clients}"
+        if self.max_posts < self.expected_clients:
+            yield "max_posts", f"must be at least expected_clients, {self.expected_clients}"
+        if self.honest < 2:
+            yield "min_clients", "must exceed max_colluders by at least 2"
+        if 0 < self.noise_multiplier < LEAST_NOISE:
+            yield "noise_multiplier", f"must be 0 or at least {LEAST_NOISE}"
+        if self.unit != "paper" and not self.noise_multiplier:
+            yield "noise_multiplier", "must be positive"
+        if self.sampling_rate != 1 and self.unit != "record":
+            yield "sampling_rate", "is for the unit 'record' only"
+        if self.adaptive and self.unit == "paper":
+            yield "adaptive", "is not combined with the unit 'paper', which has its own noise"
+
+    @property
+    def honest(self) -> int:
+        """h, the guaranteed number of honest contributors."""
+        return self.min_clients - self.max_colluders
+
+
+@dataclass(frozen=True, kw_only=True)
+class MetricsSpec:
+    """Slots of the encrypted sum that say how good the posted model is on the clients' own rows."""
+
+    names: Texts
+    """Of ``METRICS``, in that order."""
+    share: Annotated[Decimal, between("0.001", "0.999")] = Decimal("0.1")
+    """The part of the clipping norm that the metrics take; the update keeps √(1 − share²) of it."""
+    loss_bound: Annotated[Decimal, between("0.001", "1000")] = Decimal(2)
+    """The largest loss of a record that is told apart."""
+
+    def faults(self) -> Faults:
+        """Name what does not fit together."""
+        if not self.names or self.names != tuple(name for name in METRICS if name in self.names):
+            yield "names", f"must be some of {', '.join(METRICS)}, in this order"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """Everything a client must know before it takes part."""
+
+    name: str
+    study: str
+    dataset_type: int
+    model: ModelSpec
+    training: TrainingSpec
+    rule: RuleSpec
+    privacy: PrivacySpec
+    schema: Schema
+    metrics: MetricsSpec | None = None
+    insecure_unproven_contributions: bool = False
+    """Whether clients prove nothing about their vectors; then one of them can spoil every sum."""
+
+    @property
+    def metric_slots(self) -> tuple[str, ...]:
+        """The names of the slots that stand after the model's in every vector; none unless asked for."""
+        if self.metrics is None:
+            return ()
+        return (*self.metrics.names, EXAMPLES) if self.privacy.unit == "record" else self.metrics.names
+
+    @property
+    def length(self) -> int:
+        """The length of every encrypted vector: the model's parameters and the metric slots."""
+        return self.model.parameters + len(self.metric_slots)
+
+    def document(self) -> dict[str, Any]:
+        """Write the task as nested tables, as in its file."""
+        model, training, rule, privacy = self.model, self.training, self.rule, self.privacy
+        head: dict[str, Any] = {"name": self.name, "study": self.study, "dataset_type": self.dataset_type}
+        if self.insecure_unproven_contributions:
+            head["insecure_unproven_contributions"] = True
+        tables: dict[str, Any] = {
+            "task": head,
+            "model": dict(vars(model)),
+            "training": dict(vars(training)),
+            "rule": rule.document(),
+            "privacy": dict(vars(privacy)),
+            "schema": self.schema.document(),
+        }
+        return tables if self.metrics is None else tables | {"metrics": dict(vars(self.metrics))}
+
+    def to_bytes(self) -> bytes:
+        """Write the canonical encoding: sorted JSON, decimals as text, no floats."""
+        return canonical_json(self.document())
+
+    def digest(self) -> bytes:
+        """SHA-256 of the canonical encoding under its own domain."""
+        return hashlib.sha256(_TASK_DOMAIN + self.to_bytes()).digest()
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> "Task":
+        """Read a canonical encoding; refuses anything that is not exactly one."""
+        task = parse_json(data, _TaskFile, "The task").task_of("The task")
+        if task.to_bytes() != data:
+            raise InvalidInput("The task is not in its canonical encoding.")
+        return task
+
+    @classmethod
+    def load(cls, path: Path | str) -> "Task":
+        """Read a task file: TOML, or the canonical encoding as ``.json``."""
+        path = Path(path)
+        if path.suffix == ".json":
+            return cls.from_bytes(read_small_file(path))
+        return read_toml(path, _TaskFile).task_of(str(path))
+
+    @classmethod
+    def example(cls, name: str) -> "Task":
+        """Give an example task that comes with the package. Raises ``InvalidInput``."""
+        return parse_task(example_text(name), name)
+
+
+def parse_task(text: str, name: str) -> Task:
+    """Read the text of a task file, which is called ``name``. Raises ``InvalidInput``."""
+    return parse_toml(text, _TaskFile, name).task_of(name)
+
+
+def read_task(document: Mapping[str, Any]) -> Task:
+    """Read a task from nested tables, strictly."""
+    return read_table(document, _TaskFile, "The task").task_of("The task")
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Head:
+    name: str
+    study: str = ""
+    dataset_type: DatasetTypeNumber = 0
+    insecure_unproven_contributions: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class _TaskFile:
+    """The tables of a task file."""
+
+    task: _Head
+    model: ModelSpec
+    training: TrainingSpec
+    rule: RuleSpec
+    privacy: PrivacySpec
+    schema: Schema | None = None
+    metrics: MetricsSpec | None = None
+
+    def faults(self) -> Faults:
+        """Name what does not fit together."""
+        privacy, training = self.privacy, self.training
+        if self.schema is None and not self.task.study:
+            yield "schema", "is needed, or the name of a study that has one"
+        if self.model.kind in DENSE and (training.optimiser != "sgd" or training.momentum):
+            yield "training", "the networks in NumPy train with plain sgd only"
+        if privacy.unit == "record" and training.algorithm == "fedavg":
+            yield "training", "the unit 'record' needs one gradient per release: use fedsgd"
+        if self.metrics is not None and (privacy.unit == "paper" or privacy.sampling_rate != 1):
+            yield "metrics", "metric slots need the unit 'client' or 'record', and no sampling"
+
+    def task_of(self, name: str) -> Task:
+        """Make the task of the document called ``name``. Raises ``InvalidInput``."""
+        schema = known_schema(self.task.study) if self.schema is None else self.schema
+        size = _size(self.model, schema)
+        if self.model.parameters not in (0, size):
+            given = self.model.parameters
+            raise InvalidDocument(
+                name, [f"[model] parameters must be {size} with this schema, but is {given}"]
+            )
+        return Task(
+            **vars(self.task),
+            model=replace(self.model, parameters=size),
+            training=self.training,
+            rule=self.rule,
+            privacy=self.privacy,
+            schema=schema,
+            metrics=self.metrics,
+        )
+
+
+def _size(model: ModelSpec, schema: Schema) -> int:
+    """How many parameters a model has. Raises ``InvalidInput``."""
+    if model.kind == "custom":
+        return model.parameters
+    if model.kind in NETWORKS:
+        return network_size(model.kind, schema.row_shape, schema.classes)
+    inputs = 1
+    for extent in schema.row_shape:
+        inputs *= extent
+    widths = (inputs, *model.hidden, 1 if schema.classes == 2 else schema.classes)
+    return sum((fan_in + 1) * fan_out for fan_in, fan_out in pairwise(widths))
+
+
+def _without(values: Mapping[str, Any], key: str) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if name != key}

@@ -1,0 +1,233 @@
+"""A plan is whole, holds no secret, and refuses what cannot work before anybody starts."""
+
+import json
+import re
+import shutil
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from anofel.board.size_classes import NoSizeClass
+from anofel.cli import app
+from anofel.deploy.health import NotWell, check_health
+from anofel.deploy.parties import read_parties
+from anofel.deploy.plan import make_plan
+from anofel.disk.files import FileExists
+from anofel.disk.sections import InvalidDocument
+from anofel.errors import InvalidInput
+
+ROOT = Path(__file__).parents[2]
+needs_openssl = pytest.mark.skipif(shutil.which("openssl") is None, reason="the authority is openssl")
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    shutil.copyfile(ROOT / "examples" / "parties.toml", tmp_path / "parties.toml")
+    shutil.copyfile(ROOT / "src" / "anofel" / "tasks" / "examples" / "small.toml", tmp_path / "task.toml")
+    (tmp_path / "tls-root.pem").write_text("a root\n")
+    return tmp_path
+
+
+def plan(home: Path) -> Path:
+    make_plan(read_parties(home / "parties.toml"), home, home / "plan")
+    return home / "plan"
+
+
+def change(home: Path, old: str, new: str) -> None:
+    path = home / "parties.toml"
+    assert old in path.read_text()
+    path.write_text(path.read_text().replace(old, new))
+
+
+def test_every_machine_gets_its_own_and_nothing_else(home: Path) -> None:
+    made = plan(home)
+    common, roots = {"go.sh", "CHECKLIST.txt", "in", "out"}, {"tls-root.pem"}
+    expected = {
+        "authority": set(),
+        "board": {"anofel-node.service"},
+        "clinic": {"anofel-certifier.service", "policy.toml", "task.toml"} | roots,
+        "owner": {"anofel-owner.service", "task.toml"} | roots,
+    } | {name: {"anofel-aggregator.service"} | roots for name in "abc"}
+    found = {path.name: {file.name for file in path.iterdir()} for path in made.iterdir() if path.is_dir()}
+    assert found == {name: files | common for name, files in expected.items()}
+
+
+def test_scripts_are_shell_and_units_are_private(home: Path) -> None:
+    made = plan(home)
+    for path in made.glob("*/go.sh"):
+        subprocess.run(["sh", "-n", path], check=True)
+    for path in made.glob("*/*.service"):
+        text = path.read_text()
+        assert "@" not in text, "no place of the template is left"
+        for line in ("NoNewPrivileges=yes", "ProtectSystem=strict", "LimitCORE=0", "User=anofel"):
+            assert f"\n{line}\n" in text
+        assert "\nRestartPreventExitStatus=1 2\n" in text
+        assert re.findall(r"^ExecStart=/opt/anofel/bin/anofel \w+ run ", text, re.M)
+
+
+MORE = """
+[[certifier]]
+machine = "clinic2"
+name = "Second Clinic"
+address = "https://clinic2.example"
+tasks = ["task.toml"]
+
+[[committee]]
+name = "bone-1"
+threshold = 2
+members = [{ machine = "d", name = "University D" }, { machine = "e", name = "University E" }]
+
+[[owner]]
+machine = "owner2"
+name = "Second Institute"
+task = "other.toml"
+committee = "bone-1"
+"""
+
+
+def test_any_number_of_certifiers_committees_and_owners(home: Path) -> None:
+    shutil.copyfile(ROOT / "src" / "anofel" / "tasks" / "examples" / "custom.toml", home / "other.toml")
+    path = home / "parties.toml"
+    path.write_text(path.read_text() + MORE)
+    names = {path.name for path in plan(home).iterdir() if path.is_dir()}
+    assert names == {"authority", "board", "clinic", "clinic2", *"abcde", "owner", "owner2"}
+    assert "--committee bone-1" in (home / "plan" / "owner2" / "go.sh").read_text()
+
+
+def test_an_existing_plan_is_not_overwritten(home: Path) -> None:
+    plan(home)
+    with pytest.raises(FileExists):
+        plan(home)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ('machine = "b"', 'machine = "owner"', "'owner' holds one role"),
+        ('machine = "clinic"', 'machine = "authority"', "not 'authority'"),
+        ('name = "University B"', 'name = "University A"', "members of different organisations"),
+        ("threshold = 2", "threshold = 1", "threshold above half"),
+        ('committee = "lung-1"', 'committee = "lung-2"', "names the committee 'lung-2'; there is lung-1"),
+        ('name = "Institute"', 'name = "$(touch x)"', "must be of letters"),
+        ("tasks = ", "taks = ", "tasks"),
+    ],
+)
+def test_what_does_not_fit_is_named(home: Path, old: str, new: str, words: str) -> None:
+    change(home, old, new)
+    with pytest.raises(InvalidDocument, match=re.escape(words)):
+        plan(home)
+    assert not (home / "plan").exists()
+
+
+def test_addresses_are_https(home: Path) -> None:
+    change(home, "https://clinic.example", "http://clinic.example")
+    with pytest.raises(InvalidInput, match="https://"):
+        plan(home)
+
+
+def test_a_task_that_the_board_would_refuse_is_refused_now(home: Path) -> None:
+    text = (home / "task.toml").read_text()
+    (home / "task.toml").write_text(text.replace("min_clients = 6", "min_clients = 6\nmax_posts = 9000"))
+    with pytest.raises(NoSizeClass, match="Lower max_posts to 8192 or less"):
+        plan(home)
+    assert not (home / "plan").exists()
+
+
+# The authority
+
+
+def ask(home: Path, purpose: str, name: str, machine: str) -> None:
+    words = ["ca", "request", "--purpose", purpose, "--name", name, "--out", str(home / f"x-{machine}")]
+    assert CliRunner().invoke(app, words).exit_code == 0
+    target = home / "plan" / "authority" / "in" / f"{machine}.request"
+    shutil.copyfile(home / f"x-{machine}" / "request.pem", target)
+
+
+def sign(home: Path) -> subprocess.CompletedProcess[str]:
+    script = home / "plan" / "authority" / "go.sh"
+    return subprocess.run(["sh", script], capture_output=True, text=True, check=False)
+
+
+@needs_openssl
+def test_the_authority_signs_for_planned_purposes_alone(home: Path) -> None:
+    plan(home)
+    ask(home, "operator", "Institute", "owner")  # asks for more than it was planned to be
+    ended = sign(home)
+    assert ended.returncode == 75, ended.stderr
+    assert "in/board.request  from Registry (machine board)" in ended.stdout
+    answer = home / "plan" / "authority" / "out" / "owner.answer"
+    subprocess.run(["tar", "xf", answer, "-C", home], check=True)
+    words = ["ca", "check", str(home / "owner.pem"), "--key", str(home / "x-owner" / "key.pem")]
+    words += ["--root", str(home / "root.pem")]
+    assert CliRunner().invoke(app, [*words, "--name", "Institute", "--purpose", "owner"]).exit_code == 0
+    assert CliRunner().invoke(app, [*words, "--name", "Institute", "--purpose", "operator"]).exit_code != 0
+    assert CliRunner().invoke(app, [*words, "--name", "Other", "--purpose", "owner"]).exit_code != 0
+
+
+@needs_openssl
+def test_the_authority_refuses_another_name(home: Path) -> None:
+    plan(home)
+    ask(home, "owner", "Somebody", "owner")
+    ended = sign(home)
+    assert ended.returncode == 1
+    assert "in/owner.request asks for 'subject=CN=Somebody,O=Somebody', not for 'Institute'." in ended.stderr
+    assert not (home / "plan" / "authority" / "out" / "owner.answer").exists()
+
+
+# Containers
+
+
+def test_containers_hold_every_role_with_a_health_check(home: Path) -> None:
+    text = (plan(home) / "compose.yaml").read_text()
+    services = re.findall(r"^  ([a-z0-9-]+):$", text, re.M)
+    assert services == ["board", "clinic", "a", "b", "c", "owner"]
+    checks = [json.loads(found) for found in re.findall(r"^      test: (.+)$", text, re.M)]
+    assert len(checks) == len(services)
+    assert all(check[:4] == ["CMD", "anofel", "deploy", "health"] for check in checks)
+    assert text.count("read_only: true") == len(services)
+    for service in services:
+        assert f"      - ./{service}:/var/lib/anofel\n" in text
+    lines = (home / "plan" / "Containerfile").read_text().replace("\\\n", " ").splitlines()
+    known = {"FROM", "RUN", "COPY", "ENV", "USER", "WORKDIR", "CMD"}
+    assert {line.split()[0] for line in lines if line and not line.startswith("#")} == known
+
+
+@pytest.mark.slow
+def test_the_image_builds_and_a_service_waits_for_its_files(home: Path) -> None:
+    engine = shutil.which("podman") or shutil.which("docker")
+    if engine is None or subprocess.run([engine, "info"], capture_output=True, check=False).returncode:
+        pytest.skip("No container engine runs here.")
+    made = plan(home)
+    wheels = sorted((ROOT / "target" / "wheels").glob("*.whl"))
+    if not wheels:
+        pytest.skip("There is no wheel in target/wheels; make one with maturin build --release.")
+    shutil.copy(wheels[-1], made)
+    subprocess.run([engine, "build", "-t", "anofel-test", "."], cwd=made, check=True)
+    run = [engine, "run", "--rm", "-v", f"{made / 'owner'}:/var/lib/anofel:Z", "--user", "0", "anofel-test"]
+    ended = subprocess.run(run, capture_output=True, text=True, check=False)
+    assert ended.returncode == 75, ended.stderr
+    assert (made / "owner" / "out" / "owner.request").exists()
+
+
+# Health
+
+
+def test_a_directory_that_is_no_role_is_not_well(tmp_path: Path) -> None:
+    with pytest.raises(NotWell, match="no directory of a role"):
+        check_health(tmp_path)
+
+
+def test_a_role_that_stopped_looking_is_not_well(tmp_path: Path) -> None:
+    words = f'role = "owner"\nboard = "https://b"\ngenesis = "{"0" * 64}"\n[settings]\n'
+    (tmp_path / "role.toml").write_text(words)
+    with pytest.raises(NotWell, match="last looked at the board"):
+        check_health(tmp_path)
+    status = {"time": int(time.time()), "trouble": ""}
+    (tmp_path / "status.json").write_text(json.dumps(status))
+    assert "the owner looked at the board" in check_health(tmp_path)
+    (tmp_path / "status.json").write_text(json.dumps(status | {"trouble": "It stands still."}))
+    with pytest.raises(NotWell, match="It stands still"):
+        check_health(tmp_path)

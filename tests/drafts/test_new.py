@@ -1,0 +1,118 @@
+"""``anofel new``: a draft is a task that fits its file; examples come with the package."""
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from anofel.cli import app
+from anofel.disk.files import FileExists
+from anofel.errors import InvalidInput
+from anofel.privacy.plan import Plan
+from anofel.studies.load import load_file
+from anofel.tasks.confirmations import unconfirmed, unconfirmed_warning
+from anofel.tasks.example_files import EXAMPLES, example_text
+from anofel.tasks.task import Task
+from tests.patients import make_table
+
+
+@pytest.fixture
+def patients(tmp_path: Path) -> Path:
+    path = tmp_path / "patients.csv"
+    path.write_bytes(make_table(300).to_csv())
+    return path
+
+
+def new(*arguments: str) -> dict[str, object]:
+    result = CliRunner().invoke(app, ["new", *arguments, "--json"], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    found: dict[str, object] = json.loads(result.stdout)
+    return found
+
+
+def test_the_draft_is_a_task_that_fits_its_file(patients: Path, tmp_path: Path) -> None:
+    made = new(str(tmp_path / "wards"), "--from", str(patients), "--label", "ill", "--clients", "10")
+    task = Task.load(str(made["task"]))
+    assert task.name == "wards"
+    assert len(load_file(patients, task.schema)) == 300
+    assert task.privacy.expected_clients == 10
+    assert 1.99 < Plan.of(task).epsilon(task.privacy.max_releases, "zero-out") <= 2
+    assert {entry["name"]: entry["is"] for entry in made["columns"]} == {  # type: ignore[union-attr]
+        "name": "identifying",
+        "age": "number",
+        "pressure": "number",
+        "stage": "category",
+        "note": "unused",
+        "ill": "label",
+    }
+
+
+def test_every_value_from_the_file_is_marked_and_said(patients: Path, tmp_path: Path) -> None:
+    result = CliRunner().invoke(
+        app,
+        ["new", str(tmp_path / "wards"), "--from", str(patients), "--label", "ill"],
+        catch_exceptions=False,
+    )
+    task = tmp_path / "wards" / "task.toml"
+    marks = unconfirmed(task)
+    assert f"{marks} values were taken from your rows" in result.stderr
+    assert str(marks) in unconfirmed_warning(task)
+    lines = task.read_text().splitlines()
+    for start in ("label_values", "lr_den", "records_per_client", "values"):
+        assert all("confirm" in line for line in lines if line.startswith(f"{start} = "))
+    task.write_text(task.read_text().replace("confirm: public constant", "confirmed"))
+    assert unconfirmed_warning(task) == ""
+
+
+def test_names_that_break_toml_are_written_safely(tmp_path: Path) -> None:
+    rows = [f'{number % 9 + 0.5},"{"a" if number % 3 else "b"}",{number % 2}' for number in range(40)]
+    path = tmp_path / "odd.csv"
+    path.write_text('"a ""b"" \\ # [x]","wä\tr]d",ill\n' + "\n".join(rows))
+    made = new(str(tmp_path / "odd"), "--from", str(path), "--label", "ill")
+    load_file(path, Task.load(str(made["task"])).schema)
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_every_example_is_copied(name: str, tmp_path: Path) -> None:
+    made = new(str(tmp_path / name), "--example", name)
+    assert Task.load(tmp_path / name / "task.toml") == Task.example(name)
+    assert (tmp_path / name / "task.toml").read_text() == example_text(name)
+    assert len(made["files"]) == (2 if Task.example(name).model.kind == "custom" else 1)  # type: ignore[arg-type]
+
+
+def test_every_task_file_of_the_package_is_an_example() -> None:
+    folder = Path(__file__).parents[2] / "src" / "anofel" / "tasks" / "examples"
+    assert sorted(path.stem for path in folder.glob("*.toml")) == sorted(EXAMPLES)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        ([], "Give --from"),
+        (["--from", "x.csv", "--example", "small"], "not both"),
+        (["--from", "x.csv"], "needs --label"),
+        (["--from", "x.csv", "--label", "ill"], "no file 'x.csv'"),
+        (["--example", "smal"], "no example 'smal' .did you mean 'small'"),
+    ],
+)
+def test_wrong_usage_is_one_sentence(arguments: list[str], reason: str, tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match=reason):
+        CliRunner().invoke(app, ["new", str(tmp_path / "s"), *arguments], catch_exceptions=False)
+    assert not (tmp_path / "s").exists()
+
+
+def test_nothing_is_overwritten(tmp_path: Path) -> None:
+    with pytest.raises(FileExists):
+        CliRunner().invoke(app, ["new", str(tmp_path), "--example", "small"], catch_exceptions=False)
+
+
+def test_whoever_uses_a_draft_hears_what_is_not_confirmed(patients: Path, tmp_path: Path) -> None:
+    made = str(new(str(tmp_path / "wards"), "--from", str(patients), "--label", "ill")["task"])
+    for words in (
+        ["privacy", made],
+        ["simulate", made, "--rows", str(patients), "--iterations", "1", "--insecure-plain"],
+        ["owner", "announce", str(tmp_path / "nobody"), made, "--committee", "00" * 32],
+    ):
+        said = CliRunner().invoke(app, words).stderr
+        assert "are marked 'confirm: public constant'" in " ".join(said.split()), words

@@ -1,0 +1,84 @@
+"""The models of a task, read from a verified board: one test for each rule."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from anofel.learning.splits import iid
+from anofel.models.integer_model import IntegerModel
+from anofel.proofs.keys import KeyDirectory
+from anofel.roles import model_reader
+from anofel.roles.model_reader import ModelReader, NoSuchModel
+from anofel.simulation import SimulatedTask, Simulation
+from tests.patients import make_dataset, make_task
+
+FEW = {"min_clients": 3, "max_colluders": 0}
+
+
+@pytest.fixture(scope="module")
+def trained(keys: KeyDirectory) -> Iterator[tuple[Simulation, list[IntegerModel]]]:
+    """A board with two iterations of one task."""
+    task = make_task(task={"name": "wards"}, privacy=FEW)
+    part = SimulatedTask(task, iid(make_dataset(12), 3, 0))
+    with Simulation([part], keys=keys) as simulation:
+        models = [part.first_model(), *(result.model for result in simulation.run(2))]
+        yield simulation, models
+
+
+def reader(simulation: Simulation, name: str) -> ModelReader:
+    made = ModelReader(simulation.board, name)
+    simulation.board._shown = 0  # from genesis on
+    simulation.board.sync(on_block=made.observe)
+    return made
+
+
+def test_a_task_is_meant_by_its_name_or_the_beginning_of_its_id(
+    trained: tuple[Simulation, list[IntegerModel]],
+) -> None:
+    simulation, _ = trained
+    (task_id,) = simulation.board.state.tasks
+    for name in ("wards", task_id.hex()[:4], task_id.hex()):
+        assert reader(simulation, name).fetch().task_id == task_id
+    with pytest.raises(NoSuchModel, match="no task 'ward' .did you mean 'wards'.*; it has wards"):
+        reader(simulation, "ward").fetch()
+    with pytest.raises(NoSuchModel, match="no task"):
+        reader(simulation, task_id.hex()[:3]).fetch()
+
+
+def test_two_tasks_of_one_name_are_told_apart_by_their_ids(
+    trained: tuple[Simulation, list[IntegerModel]],
+) -> None:
+    simulation, _ = trained
+    found = reader(simulation, "wards")
+    (task,) = found._tasks.values()
+    found._tasks[type(next(iter(found._tasks)))(bytes(32))] = task
+    with pytest.raises(NoSuchModel, match="Several tasks are called 'wards'; name one by its id: "):
+        found.fetch()
+
+
+def test_the_model_of_an_iteration_stands_after_it(trained: tuple[Simulation, list[IntegerModel]]) -> None:
+    simulation, models = trained
+    found = reader(simulation, "wards")
+    assert found.fetch().iteration == found.fetch().newest == 2
+    for number, model in enumerate(models):
+        assert found.fetch(number).model.to_bytes() == model.to_bytes()
+    with pytest.raises(NoSuchModel, match="no model of iteration 3; it has those of 0 to 2"):
+        found.fetch(3)
+
+
+def test_a_task_without_a_model_says_so(trained: tuple[Simulation, list[IntegerModel]]) -> None:
+    found = reader(trained[0], "wards")
+    found._posted.clear()
+    with pytest.raises(NoSuchModel, match="no model yet"):
+        found.fetch()
+
+
+def test_the_rules_are_in_the_same_words_in_the_page() -> None:
+    assert model_reader.__doc__ is not None
+    rules = re.findall(r"^\d\. (.+?)(?=^\d\. |\Z)", model_reader.__doc__, re.M | re.S)
+    page = " ".join((Path(__file__).parents[2] / "docs" / "owner.md").read_text().split())
+    assert len(rules) == 3
+    for number, rule in enumerate(rules, start=1):
+        assert f"{number}. {' '.join(rule.split())}" in page

@@ -1,0 +1,81 @@
+"""Every command that the README and the pages show exists, and the README's work in the order given."""
+
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.main import get_command
+
+from anofel.cli import app
+from tests.typed import commands_of
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+SET_UP = {"make demo", "make test"}
+"""They set everything up first; whoever runs these tests has typed one of them."""
+SECONDS = 900
+
+
+def shown() -> Iterator[tuple[str, list[str]]]:
+    for page in PAGES:
+        for line in commands_of(page):
+            words = shlex.split(line.split(" > ")[0].split(" | ")[0].removesuffix(" &"))
+            if words and Path(words[0]).name == "anofel":
+                yield page.name, words[1:]
+
+
+@pytest.mark.parametrize(
+    ("page", "words"), [pytest.param(*case, id=f"{case[0]}: {' '.join(case[1])}") for case in shown()]
+)
+def test_every_command_that_a_page_shows_exists(page: str, words: list[str]) -> None:
+    command: Any = get_command(app)
+    for word in words:
+        commands = getattr(command, "commands", None)
+        if commands is not None and not word.startswith("-"):
+            assert word in commands, f"{page}: there is no command '{word}'"
+            command = commands[word]
+    options = {name for parameter in command.params for name in parameter.opts + parameter.secondary_opts}
+    used = {word.partition("=")[0] for word in words if word.startswith("--")}
+    assert used <= options | {"--help"}, f"{page}: unknown options {used - options}"
+
+
+@pytest.mark.slow
+def test_the_commands_of_the_readme_work_in_the_order_given(tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    tools = ROOT / "tools" / "snarkjs" / "node_modules" / ".bin"
+    environment = os.environ | {
+        "PATH": os.pathsep.join([str(Path(sys.executable).parent), str(tools), os.environ["PATH"]])
+    }
+    background: list[subprocess.Popen[bytes]] = []
+    try:
+        for line in commands_of(ROOT / "README.md"):
+            if line in SET_UP or (
+                line.startswith("snarkjs") and not shutil.which("snarkjs", path=environment["PATH"])
+            ):
+                continue
+            if line.endswith("&"):
+                background.append(
+                    subprocess.Popen(shlex.split(line.removesuffix("&")), cwd=tmp_path, env=environment)
+                )
+                time.sleep(5)
+                continue
+            done = subprocess.run(
+                ["bash", "-euc", line],
+                cwd=tmp_path,
+                env=environment,
+                capture_output=True,
+                text=True,
+                timeout=SECONDS,
+            )
+            assert done.returncode == 0, f"{line}\n{done.stdout[-1000:]}\n{done.stderr[-2000:]}"
+    finally:
+        for process in background:
+            process.terminate()
+            process.wait(30)

@@ -1,0 +1,1 @@
+//! Nothing is built; `fetch.py` wants the sources of a dependency.
