@@ -39,4 +39,7 @@ pub enum UpdateError {
         /// Position of the first such parameter.
         index: usize,
     },
+    /// The norm of the sum cannot be computed.
+    #[error("the norm of the sum leaves the range of 128-bit integers")]
+    NormOverflow,
 }

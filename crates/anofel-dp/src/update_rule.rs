@@ -3,12 +3,19 @@
 //! v′ = round(β·v / 2^16) + round(lr_num·S / (lr_den·count)), m′ = m + v′,
 //! with round half to even, 128-bit intermediates, and overflow an error. Everyone who
 //! applies it to the same integers gets the same model to the last bit.
+//!
+//! With a bound M on the norm of the mean, S is shortened first: let R = ⌈√(ΣS²)⌉ and L = M·count.
+//! If R > L, every entry of S becomes round(S·L / R); otherwise S stays. So the norm of the mean is
+//! at most M and half a step of the sum per entry, whoever lied how much.
 
 use crate::error::UpdateError;
 use rayon::prelude::*;
+use std::borrow::Cow;
 
 /// β is given in units of 2^−16.
 pub const MOMENTUM_BITS: u32 = 16;
+
+const LIMIT: u64 = 1 << 62;
 
 /// The rational numbers of the rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,12 +23,19 @@ pub struct IntegerMean {
     momentum: u32,
     numerator: i128,
     denominator: i128,
+    max_norm: Option<i128>,
 }
 
 impl IntegerMean {
-    /// The rule for one iteration: β = `momentum`/2^16 in \[0, 1), learning rate `lr_num`/`lr_den` > 0, `count` contributors.
-    pub fn new(momentum: u32, lr_num: u64, lr_den: u64, count: u64) -> Result<Self, UpdateError> {
-        const LIMIT: u64 = 1 << 62;
+    /// The rule for one iteration: β = `momentum`/2^16 in \[0, 1), learning rate `lr_num`/`lr_den` > 0, `count`
+    /// contributors, and perhaps M = `max_mean`, a bound on the norm of their mean.
+    pub fn new(
+        momentum: u32,
+        lr_num: u64,
+        lr_den: u64,
+        count: u64,
+        max_mean: Option<u64>,
+    ) -> Result<Self, UpdateError> {
         if momentum >= 1 << MOMENTUM_BITS {
             return Err(UpdateError::BadRule("a momentum below 1"));
         }
@@ -30,13 +44,11 @@ impl IntegerMean {
                 "a learning rate of two positive integers up to 2^62",
             ));
         }
-        if count == 0 || count > LIMIT {
-            return Err(UpdateError::BadRule("at least one contributor"));
-        }
         Ok(Self {
             momentum,
             numerator: i128::from(lr_num),
-            denominator: i128::from(lr_den) * i128::from(count),
+            denominator: i128::from(lr_den) * i128::from(checked_count(count)?),
+            max_norm: max_mean.map(|bound| longest_sum(bound, count)).transpose()?,
         })
     }
 
@@ -61,6 +73,10 @@ impl IntegerMean {
                 sum: sum.len(),
             });
         }
+        let sum = match self.max_norm {
+            Some(longest) => shortened(sum, longest)?,
+            None => Cow::Borrowed(sum),
+        };
         let next = |(index, ((&m, &v), &s)): (usize, ((&i64, &i64), &i64))| {
             let new_velocity = self.velocity(v, s).ok_or(UpdateError::Overflow { index })?;
             let new_parameter =
@@ -81,6 +97,53 @@ impl IntegerMean {
         }
         Ok(())
     }
+}
+
+fn checked_count(count: u64) -> Result<u64, UpdateError> {
+    match count {
+        1..=LIMIT => Ok(count),
+        _ => Err(UpdateError::BadRule("at least one contributor")),
+    }
+}
+
+/// L = M·count: the longest sum whose mean has a norm of `max_mean` at most.
+fn longest_sum(max_mean: u64, count: u64) -> Result<i128, UpdateError> {
+    if max_mean == 0 || max_mean > LIMIT {
+        return Err(UpdateError::BadRule("a bound on the mean from 1 to 2^62"));
+    }
+    Ok(i128::from(max_mean) * i128::from(checked_count(count)?))
+}
+
+/// R = ⌈√(ΣS²)⌉: the norm of a sum, rounded up.
+fn norm(sum: &[i64]) -> Result<i128, UpdateError> {
+    let mut square: u128 = 0;
+    for &entry in sum {
+        let magnitude = u128::from(entry.unsigned_abs());
+        square = square.checked_add(magnitude * magnitude).ok_or(UpdateError::NormOverflow)?;
+    }
+    let floor = square.isqrt();
+    let root = if floor * floor == square { floor } else { floor + 1 };
+    i128::try_from(root).map_err(|_| UpdateError::NormOverflow)
+}
+
+/// The sum itself, or one of norm L in the same direction if it is longer.
+fn shortened(sum: &[i64], longest: i128) -> Result<Cow<'_, [i64]>, UpdateError> {
+    let norm = norm(sum)?;
+    if norm <= longest {
+        return Ok(Cow::Borrowed(sum));
+    }
+    let entry = |(index, &entry): (usize, &i64)| {
+        i128::from(entry)
+            .checked_mul(longest)
+            .and_then(|product| i64::try_from(round_half_even(product, norm)).ok())
+            .ok_or(UpdateError::Overflow { index })
+    };
+    sum.iter().enumerate().map(entry).collect::<Result<_, _>>().map(Cow::Owned)
+}
+
+/// Whether the mean of `count` updates with this sum is longer than `max_mean`, so that the rule shortens it.
+pub fn is_too_long(sum: &[i64], count: u64, max_mean: u64) -> Result<bool, UpdateError> {
+    Ok(norm(sum)? > longest_sum(max_mean, count)?)
 }
 
 /// The integer nearest to numerator/denominator; a tie goes to the even one. `denominator` is positive.
@@ -107,7 +170,7 @@ mod tests {
 
     #[test]
     fn the_rule_follows_its_formula() {
-        let rule = IntegerMean::new(1 << 15, 1, 2, 3).expect("a rule");
+        let rule = IntegerMean::new(1 << 15, 1, 2, 3, None).expect("a rule");
         let (mut model, mut velocity) = ([10, -10, 0], [3, -5, 0]);
         rule.apply(&mut model, &mut velocity, &[9, -9, 3]).expect("no overflow");
         // round(1.5) + round(1.5) = 4; round(-2.5) + round(-1.5) = -4; 0 + round(0.5) = 0.
@@ -117,26 +180,72 @@ mod tests {
 
     #[test]
     fn overflow_names_the_first_parameter_and_changes_nothing() {
-        let rule = IntegerMean::new(0, 1, 1, 1).expect("a rule");
+        let rule = IntegerMean::new(0, 1, 1, 1, None).expect("a rule");
         let (mut model, mut velocity) = ([0, i64::MAX, i64::MAX], [0; 3]);
         let error = rule.apply(&mut model, &mut velocity, &[5, 1, 1]);
         assert_eq!(error, Err(UpdateError::Overflow { index: 1 }));
         assert_eq!(model, [0, i64::MAX, i64::MAX]);
-        let fast = IntegerMean::new(0, 3, 1, 1).expect("a rule");
+        let fast = IntegerMean::new(0, 3, 1, 1, None).expect("a rule");
         assert!(fast.apply(&mut [0], &mut [0], &[i64::MAX]).is_err());
     }
 
     #[test]
     fn bad_rules_are_refused() {
-        assert!(IntegerMean::new(1 << 16, 1, 1, 1).is_err());
-        assert!(IntegerMean::new(0, 0, 1, 1).is_err());
-        assert!(IntegerMean::new(0, 1, 0, 1).is_err());
-        assert!(IntegerMean::new(0, 1, 1, 0).is_err());
-        let rule = IntegerMean::new(0, 1, 1, 1).expect("a rule");
+        assert!(IntegerMean::new(1 << 16, 1, 1, 1, None).is_err());
+        assert!(IntegerMean::new(0, 0, 1, 1, None).is_err());
+        assert!(IntegerMean::new(0, 1, 0, 1, None).is_err());
+        assert!(IntegerMean::new(0, 1, 1, 0, None).is_err());
+        let rule = IntegerMean::new(0, 1, 1, 1, None).expect("a rule");
         assert!(rule.apply(&mut [0], &mut [0, 0], &[0]).is_err());
     }
 
+    #[test]
+    fn a_mean_beyond_the_bound_is_shortened_to_it() {
+        let rule = IntegerMean::new(0, 1, 1, 2, Some(5)).expect("a rule");
+        let (mut model, mut velocity) = ([0, 0], [0, 0]);
+        // Norm 10 = 5·2: just within. Norm 20: halved, and ties go to the even neighbour afterwards.
+        rule.apply(&mut model, &mut velocity, &[6, -8]).expect("no overflow");
+        assert_eq!(model, [3, -4]);
+        rule.apply(&mut model, &mut velocity, &[12, -16]).expect("no overflow");
+        assert_eq!(velocity, [3, -4]);
+        // Norm √101 is rounded up to 11: round(10·10/11) = 9, round(10/11) = 1, then halved.
+        rule.apply(&mut model, &mut velocity, &[10, 1]).expect("no overflow");
+        assert_eq!(velocity, [4, 0]);
+        assert_eq!(is_too_long(&[6, -8], 2, 5), Ok(false));
+        assert_eq!(is_too_long(&[10, 1], 2, 5), Ok(true));
+    }
+
+    #[test]
+    fn a_norm_beyond_128_bits_changes_nothing() {
+        let rule = IntegerMean::new(0, 1, 1, 1, Some(1)).expect("a rule");
+        let (mut model, mut velocity) = ([1; 5], [0; 5]);
+        let error = rule.apply(&mut model, &mut velocity, &[i64::MIN; 5]);
+        assert_eq!(error, Err(UpdateError::NormOverflow));
+        assert_eq!(model, [1; 5]);
+        let far = IntegerMean::new(0, 1, 1, 1 << 40, Some(1 << 25)).expect("a rule");
+        let error = far.apply(&mut [0; 5], &mut [0; 5], &[i64::MAX, i64::MAX, i64::MAX, 0, 0]);
+        assert_eq!(error, Ok(()));
+    }
+
+    #[test]
+    fn bounds_out_of_range_are_refused() {
+        assert!(IntegerMean::new(0, 1, 1, 1, Some(0)).is_err());
+        assert!(IntegerMean::new(0, 1, 1, 1, Some((1 << 62) + 1)).is_err());
+        assert!(is_too_long(&[1], 0, 1).is_err());
+    }
+
     proptest! {
+        #[test]
+        fn a_shortened_sum_is_no_longer_than_its_bound(sum in proptest::collection::vec(-(1i64 << 40)..(1i64 << 40), 1..40), longest in 1i128..(1i128 << 44)) {
+            let made = shortened(&sum, longest).expect("no overflow");
+            let squared: f64 = made.iter().map(|&entry| (entry as f64).powi(2)).sum();
+            let room = (sum.len() as f64).sqrt() / 2.0;
+            prop_assert!(squared.sqrt() <= longest as f64 * (1.0 + 1e-12) + room);
+            if norm(&sum).expect("no overflow") <= longest {
+                prop_assert_eq!(made.as_ref(), sum.as_slice());
+            }
+        }
+
         #[test]
         fn rounding_is_nearest_and_even(numerator in -(1i128 << 100)..(1i128 << 100), denominator in 1i128..(1i128 << 90)) {
             let rounded = round_half_even(numerator, denominator);
@@ -147,7 +256,7 @@ mod tests {
 
         #[test]
         fn extremes_never_panic(m: i64, v: i64, s: i64, momentum in 0u32..(1 << 16), num in 1u64..=(1 << 62), den in 1u64..=(1 << 62), count in 1u64..=(1 << 62)) {
-            let rule = IntegerMean::new(momentum, num, den, count).expect("in range");
+            let rule = IntegerMean::new(momentum, num, den, count, None).expect("in range");
             let _ = rule.apply(&mut [m], &mut [v], &[s]);
         }
     }

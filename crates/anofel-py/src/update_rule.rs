@@ -4,14 +4,16 @@
 #[pyo3::pymodule]
 pub mod update_rule {
     use crate::error::{InvalidInput, OutOfRange};
-    use anofel_dp::update_rule::IntegerMean;
+    use anofel_dp::update_rule::{is_too_long, IntegerMean};
     use anofel_dp::UpdateError;
     use pyo3::prelude::*;
     use pyo3::types::PyBytes;
 
     fn to_error(error: UpdateError) -> PyErr {
         match error {
-            UpdateError::Overflow { .. } => OutOfRange::new_err(error.to_string()),
+            UpdateError::Overflow { .. } | UpdateError::NormOverflow => {
+                OutOfRange::new_err(error.to_string())
+            }
             other => InvalidInput::new_err(other.to_string()),
         }
     }
@@ -44,7 +46,7 @@ pub mod update_rule {
 
     /// Apply `integer-mean` to little-endian 64-bit vectors.
     #[pyfunction]
-    #[pyo3(signature = (model, velocity, total, *, momentum, lr_num, lr_den, count))]
+    #[pyo3(signature = (model, velocity, total, *, momentum, lr_num, lr_den, count, max_mean=None))]
     #[allow(clippy::too_many_arguments, reason = "they are the letters of one formula, by name")]
     fn integer_mean(
         py: Python<'_>,
@@ -55,13 +57,21 @@ pub mod update_rule {
         lr_num: u64,
         lr_den: u64,
         count: u64,
+        max_mean: Option<u64>,
     ) -> PyResult<NextModel> {
-        let rule = IntegerMean::new(momentum, lr_num, lr_den, count).map_err(to_error)?;
+        let rule = IntegerMean::new(momentum, lr_num, lr_den, count, max_mean).map_err(to_error)?;
         let (mut model, mut velocity, total) = (decode(model)?, decode(velocity)?, decode(total)?);
         py.detach(|| rule.apply(&mut model, &mut velocity, &total)).map_err(to_error)?;
         Ok(NextModel {
             values: encode(py, &model)?.unbind(),
             velocity: encode(py, &velocity)?.unbind(),
         })
+    }
+
+    /// Whether the mean of `count` updates is longer than `max_mean`, so that the rule shortens it.
+    #[pyfunction]
+    #[pyo3(signature = (total, *, count, max_mean))]
+    fn mean_is_too_long(total: &[u8], count: u64, max_mean: u64) -> PyResult<bool> {
+        is_too_long(&decode(total)?, count, max_mean).map_err(to_error)
     }
 }

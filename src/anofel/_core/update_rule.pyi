@@ -16,4 +16,6 @@ def integer_mean(
     lr_num: int,
     lr_den: int,
     count: int,
+    max_mean: int | None = None,
 ) -> NextModel: ...
+def mean_is_too_long(total: bytes, *, count: int, max_mean: int) -> bool: ...

@@ -157,7 +157,10 @@ class IntegerModel:
 
 @dataclass(frozen=True, kw_only=True)
 class IntegerMean:
-    """The update rule of a task: m′ = m + v′, v′ = round(β·v/2^16) + round(lr_num·S/(lr_den·count))."""
+    """The update rule of a task: m′ = m + v′, v′ = round(β·v/2^16) + round(lr_num·S/(lr_den·count)).
+
+    With ``max_mean``, S is shortened first, so that the norm of the mean is at most this many integer steps.
+    """
 
     lr_num: int
     lr_den: int
@@ -165,6 +168,8 @@ class IntegerMean:
     """β in units of 2^−16, below 2^16."""
     schedule: tuple[RateChange, ...] = ()
     """Changes of the learning rate, in the order of their iterations."""
+    max_mean: int | None = None
+    """M, in integer steps; None for no bound."""
 
     def rate(self, iteration: int) -> tuple[int, int]:
         """Give numerator and denominator of the learning rate of an iteration of the board."""
@@ -195,6 +200,7 @@ class IntegerMean:
                 lr_num=lr_num,
                 lr_den=lr_den,
                 count=count,
+                max_mean=self.max_mean,
             )
         except OutOfRange as error:
             raise ModelOverflow(f"The update cannot be applied: {error}.") from None
@@ -206,6 +212,12 @@ class IntegerMean:
             _integers(following.values),
             None if model.velocity is None else _integers(following.velocity),
         )
+
+    def shortens(self, total: Integers, count: int) -> bool:
+        """Whether the mean is longer than the rule's bound."""
+        if self.max_mean is None:
+            return False
+        return update_rule.mean_is_too_long(_bytes(total), count=count, max_mean=self.max_mean)
 
 
 def _check_scale(bits: int) -> None:

@@ -1,7 +1,9 @@
 """How a sum becomes the next model (step 8′): the task's own rule, or a function of its owner's."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, Protocol
 
 from anofel.errors import AnofelError, InvalidInput
@@ -30,7 +32,19 @@ def rule_of(task: Task) -> IntegerMean:
     rule = task.rule
     if rule.kind != "integer-mean":
         raise InvalidInput("The task's owner makes each model by a rule of its own.")
-    return IntegerMean(lr_num=rule.lr_num, lr_den=rule.lr_den, momentum=rule.momentum, schedule=rule.schedule)
+    return IntegerMean(
+        lr_num=rule.lr_num,
+        lr_den=rule.lr_den,
+        momentum=rule.momentum,
+        schedule=rule.schedule,
+        max_mean=_max_mean(task),
+    )
+
+
+def _max_mean(task: Task) -> int | None:
+    """Give the bound on the norm of the mean in integer steps, rounded up."""
+    bound = task.rule.max_mean_norm
+    return math.ceil((1 << task.model.scale_bits) * Fraction(bound)) if bound else None
 
 
 def first_model(task: Task, parameters: Parameters) -> IntegerModel:

@@ -40,6 +40,8 @@ EXAMPLES = "examples"
 MAX_CLIENTS: Final = 1 << 20
 LEAST_NOISE: Final = Decimal("0.000001")
 """A positive noise multiplier is no smaller."""
+LEAST_MEAN_NORM: Final = Decimal("0.000001")
+"""A bound on the norm of the mean is no smaller."""
 MAX_COUNT: Final = 1 << 32
 MAX_RATE: Final = 1 << 62
 MAX_CHANGES: Final = 1024
@@ -126,6 +128,8 @@ class RuleSpec:
     momentum: Annotated[int, Meta(ge=0, le=(1 << 16) - 1)] = 0
     schedule: tuple[RateChange, ...] = ()
     """Changes of the learning rate, in the order of their iterations."""
+    max_mean_norm: Annotated[Decimal, between("0", "1000000")] = Decimal(0)
+    """The longest mean of updates that the rule applies as it is, in the units of the clipping norm; 0: any."""
 
     def faults(self) -> Faults:
         """Name what does not fit together."""
@@ -137,11 +141,16 @@ class RuleSpec:
             yield "momentum", "belongs to the rule integer-mean"
         if self.kind == "owner" and self.schedule:
             yield "schedule", "belongs to the rule integer-mean"
+        if self.kind == "owner" and self.max_mean_norm:
+            yield "max_mean_norm", "belongs to the rule integer-mean"
+        if 0 < self.max_mean_norm < LEAST_MEAN_NORM:
+            yield "max_mean_norm", f"must be 0 or at least {LEAST_MEAN_NORM}"
 
     def document(self) -> dict[str, Any]:
-        """Write the rule as nested tables; a rule without changes has no schedule."""
+        """Write the rule as nested tables, without a schedule or a bound that it does not have."""
         changes = [dict(vars(change)) for change in self.schedule]
-        return {**vars(self), "schedule": changes} if changes else _without(vars(self), "schedule")
+        tables = {**vars(self), "schedule": changes} if changes else _without(vars(self), "schedule")
+        return tables if self.max_mean_norm else _without(tables, "max_mean_norm")
 
 
 @dataclass(frozen=True, kw_only=True)
