@@ -45,6 +45,28 @@ def test_the_explanation_says_what_one_liar_can_do():
     assert explain(make_task(task={"insecure_unproven_contributions": True}))["liars"] is None
 
 
+def test_the_explanation_says_what_a_bound_on_the_mean_leaves_to_liars(tmp_path):
+    def bound_of(norm, **task):
+        found = explain(make_task(rule={"max_mean_norm": norm}, task={"name": "test"} | task))
+        return found["mean_bound"], found["liars"]
+
+    wide, liars = bound_of("1000")
+    assert wide["one"] == liars["one"], "a wide bound helps nobody"
+    tight, _ = bound_of("0.5")
+    assert tight["anybody"] == tight["max_colluders"] == 1.0
+    assert tight["in_clipping_norms"] == 1.0
+    unproven, liars = bound_of("0.5", insecure_unproven_contributions=True)
+    assert liars is None
+    assert unproven["anybody"] == 1.0
+    assert unproven["one"] is None
+    path = tmp_path / "task.toml"
+    path.write_text(Path(SUPPORT2).read_text().replace("[rule]", "[rule]\nmax_mean_norm = 0.01"))
+    text = run(str(path))
+    assert "any number of liars, with or without proofs, moves it by at most 0.02" in text
+    assert "almost every mean is shortened" in text
+    assert "Bound on the mean" not in run(SUPPORT2)
+
+
 def test_the_explanation_warns_of_unproven_contributions(tmp_path):
     path = tmp_path / "task.toml"
     text = Path(SUPPORT2).read_text()

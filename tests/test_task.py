@@ -68,6 +68,8 @@ def test_equal_decimals_have_one_encoding():
         ("model", "hidden", [3], "hidden layers of an mlp"),
         ("model", "parameters", 7, "must be 6 with this schema, but is 7"),
         ("training", "algorithm", "adam", "must be one of"),
+        ("rule", "max_mean_norm", "0.0000001", "must be 0 or at least 0.000001"),
+        ("rule", "max_mean_norm", "-1", "must be a decimal number between 0 and 1000000"),
         ("rule", "momentum", 65536, "must be an integer between 0 and 65535, but is 65536"),
         ("task", "name", 5, "must be a text"),
     ],

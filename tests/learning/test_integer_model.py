@@ -31,7 +31,7 @@ def exactly(model, velocity, total, **rule):
 
 @pytest.mark.parametrize("vector", VECTORS)
 def test_rule_agrees_with_vectors_from_exact_fractions(vector):
-    rule = {name: vector[name] for name in ("lr_num", "lr_den", "momentum", "count")}
+    rule = {name: vector[name] for name in ("lr_num", "lr_den", "momentum", "count", "max_mean")}
     velocity = vector["velocity"] if vector["momentum"] else [0] * len(vector["model"])
     if vector["next_model"] is None:
         with pytest.raises(OutOfRange):
@@ -67,6 +67,33 @@ def test_vectors_hold_overflows_and_ties():
     assert any(vector["next_model"] is None for vector in VECTORS)
     ties = [Fraction(v["lr_num"] * s, v["lr_den"] * v["count"]) for v in VECTORS for s in v["sum"]]
     assert any(tie.denominator == 2 for tie in ties)
+
+
+def test_vectors_hold_means_that_are_shortened_and_others():
+    bounded = [vector for vector in VECTORS if vector["max_mean"] is not None]
+    shortened = [
+        update_rule.mean_is_too_long(
+            np.array(vector["sum"], dtype="<i8").tobytes(), count=vector["count"], max_mean=vector["max_mean"]
+        )
+        for vector in bounded
+    ]
+    assert 5 < sum(shortened) < len(bounded) - 5
+
+
+def test_a_mean_beyond_its_bound_keeps_its_direction_and_loses_its_length():
+    rule = IntegerMean(lr_num=1, lr_den=1, max_mean=100)
+    far, near = np.array([300000, -400000], dtype=np.int64), np.array([300, -400], dtype=np.int64)
+    assert rule.apply(model_of([0, 0]), far, 5, 1).values.tolist() == [60, -80]
+    assert rule.apply(model_of([0, 0]), near, 5, 1).values.tolist() == [60, -80]
+    assert rule.shortens(far, 5)
+    assert not rule.shortens(near, 5)
+    assert not IntegerMean(lr_num=1, lr_den=1).shortens(far, 5)
+
+
+def test_a_norm_that_cannot_be_computed_is_an_overflow():
+    total = np.full(5, -(2**63), dtype=np.int64)
+    with pytest.raises(ModelOverflow, match="128-bit"):
+        IntegerMean(lr_num=1, lr_den=1, max_mean=1).apply(model_of([0] * 5), total, 1, 1)
 
 
 @given(m=INT64, s=INT64, num=st.integers(1, 2**62), den=st.integers(1, 2**62), count=st.integers(1, 2**40))

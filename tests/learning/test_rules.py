@@ -70,3 +70,14 @@ def test_a_function_that_makes_no_fit_model_is_named(function: str, words: str) 
     rule = update_rule_of(task, f"tests.roles.own_rule:{function}")
     with pytest.raises(OwnerRuleFailed, match=words):
         rule.apply(model, np.zeros_like(model.values), 2, 1)
+
+
+def test_a_bound_on_the_mean_is_part_of_the_task() -> None:
+    bounded, free = a_task(max_mean_norm="0.1"), a_task()
+    assert bounded.digest() != free.digest()
+    assert b"max_mean_norm" not in free.to_bytes()
+    assert Task.from_bytes(bounded.to_bytes()) == bounded
+    assert rule_of(bounded).max_mean == 6554, "0.1 at scale 2^16, rounded up"
+    assert rule_of(free).max_mean is None
+    with pytest.raises(InvalidInput, match="belongs to the rule integer-mean"):
+        a_task(kind="owner", momentum=0, max_mean_norm="0.1")

@@ -45,7 +45,7 @@ from anofel.messages import (
 )
 from anofel.phase1_setup.step1c_committee_key import established_by, generation_run, handover_run
 from anofel.phase3_access.step6_homomorphic_sum import check_payload, collect
-from anofel.phase3_access.step8prime_model import metrics_of_sum
+from anofel.phase3_access.step8prime_model import is_shortened, metrics_of_sum
 from anofel.pki.certificates import subject_and_name
 from anofel.privacy.accounting import verify_micro_epsilon
 from anofel.privacy.mechanisms import is_known
@@ -537,6 +537,7 @@ class Auditor:
             count_shares_by=[share.member for share in position.count_shares],
             sum_shares_by=[share.member for share in position.sum_shares],
             reported=self._reported(seat),
+            shortened=seat.position.progress is Progress.SUMMED and is_shortened(self, seat),
         )
 
     def _reported(self, seat: Seat) -> dict[str, float] | None:

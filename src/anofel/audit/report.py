@@ -54,6 +54,8 @@ class IterationRecord:
     sum_shares_by: list[int]
     reported: dict[str, float] | None = None
     """What the metric slots say of the model that opened the iteration, noise included."""
+    shortened: bool = False
+    """Whether the mean was longer than the rule's bound, and was shortened to it."""
 
 
 @dataclass

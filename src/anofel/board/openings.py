@@ -49,6 +49,8 @@ class OpenedSum:
     """The model that opened the iteration."""
     made: IntegerModel | None
     """The next model by the task's rule; None if the owner's own rule makes it."""
+    shortened: bool = False
+    """Whether the mean was longer than the rule allows, and was shortened."""
 
     @property
     def result(self) -> SumResult:
@@ -147,15 +149,17 @@ class Openings:
             for share in first
         ]
         before = IntegerModel.from_bytes(self._attachments.read(model))
-        counted, made = self.count(seat).value, None
+        counted, made, shortened = self.count(seat).value, None, False
         try:
             vector = np.ascontiguousarray(scheme.combine(key, total, permit, shares))
             if not seat.task.facts.own_rule:
                 rule = rule_of(Task.from_bytes(seat.task.announcement.document))
-                made = rule.apply(before, before.own_part(vector), counted, seat.number)
+                own = before.own_part(vector)
+                made = rule.apply(before, own, counted, seat.number)
+                shortened = rule.shortens(own, counted)
         except (Undecodable, ModelOverflow):
             return None
-        return OpenedSum(vector, counted, before, made)
+        return OpenedSum(vector, counted, before, made, shortened)
 
     # Caches
 

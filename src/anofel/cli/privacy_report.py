@@ -22,6 +22,8 @@ def _lines(report: dict[str, Any]) -> Iterator[str]:
     if report["metrics"]:
         yield from _metrics(report["metrics"])
     yield from _liars(report["liars"], report["expected_clients"])
+    if report["mean_bound"]:
+        yield from _mean_bound(report["mean_bound"])
     yield from _counts(report)
     if "to_reach" in report:
         yield from _to_reach(report["to_reach"])
@@ -112,6 +114,24 @@ def _liars(liars: dict[str, Any] | None, clients: int) -> Iterator[str]:
         f"{liars['honest_client']:.3g}), those who may collude by {liars['max_colluders']:.3g}"
     )
     yield "  a post that does not count adds nothing but rounding, and no post keeps a sum from being decoded"
+
+
+def _mean_bound(bound: dict[str, Any]) -> Iterator[str]:
+    yield (
+        f"Bound on the mean: one longer than {bound['norm']:.4g} ({bound['in_clipping_norms']:.3g} clipping "
+        f"norms) is shortened to it; so a model moves by at most {bound['model_step']:.3g} per iteration"
+    )
+    if bound["one"] is not None:
+        yield (
+            f"  with it one liar moves the mean by at most {bound['one']:.3g}, those who may collude by "
+            f"{bound['max_colluders']:.3g}"
+        )
+    yield f"  any number of liars, with or without proofs, moves it by at most {bound['anybody']:.3g}"
+    if bound["noise_norm"] > bound["norm"]:
+        yield (
+            f"  The noise alone has a norm of {bound['noise_norm']:.3g}, so almost every mean is shortened "
+            "and training slows down; raise max_mean_norm or the number of clients."
+        )
 
 
 def _counts(report: dict[str, Any]) -> Iterator[str]:

@@ -37,6 +37,11 @@ def metrics_of_sum(board: BoardView, seat: Seat) -> dict[str, float] | None:
     return reported_metrics(Plan.of(task), opened.vector, opened.count)
 
 
+def is_shortened(board: BoardView, seat: Seat) -> bool:
+    """Whether the mean of an opened sum was longer than the task's rule allows."""
+    return _opened(board, seat).shortened
+
+
 def _opened(board: BoardView, seat: Seat) -> OpenedSum:
     opened = board.openings.open_sum(seat)
     if opened is None:

@@ -52,6 +52,7 @@ def explain(task: Task, target_epsilon: float | None = None) -> dict[str, Any]:
         "alpha": _alpha(task, plan),
         "counts": _counts(plan),
         "liars": _liars(plan),
+        "mean_bound": _mean_bound(task, plan),
     }
     if plan.spec.unit == "paper":
         report |= {"paper": _paper(plan)}
@@ -142,6 +143,28 @@ def _liars(plan: Plan) -> dict[str, Any] | None:
     }
 
 
+def _mean_bound(task: Task, plan: Plan) -> dict[str, Any] | None:
+    """Say what the bound on the mean leaves to liars, and whether noise alone reaches it; None without one.
+
+    Shortening never moves two means further apart, so liars shift the mean by no more than without it, and
+    by twice the bound at most.
+    """
+    rule = task.rule
+    if not rule.max_mean_norm:
+        return None
+    bound, liars = float(rule.max_mean_norm), _liars(plan)
+    rate = _largest_rate(task)
+    return {
+        "norm": bound,
+        "in_clipping_norms": bound / plan.clipping_norm,
+        "anybody": 2 * bound,
+        "one": min(2 * bound, liars["one"]) if liars else None,
+        "max_colluders": min(2 * bound, liars["max_colluders"]) if liars else None,
+        "model_step": rate * bound / (1 - rule.momentum / (1 << 16)),
+        "noise_norm": _noise(plan)["mean_norm"],
+    }
+
+
 def _gamma(plan: Plan) -> dict[str, Any]:
     """γ of the D-IND game, whose adversary replaces a unit: ε under *replace* after all releases."""
     delta = float(plan.spec.delta)
@@ -161,12 +184,16 @@ def _alpha(task: Task, plan: Plan) -> dict[str, Any]:
     mean = (
         math.sqrt(plan.total_variance(plan.spec.expected_clients)) / plan.spec.expected_clients / plan.scale
     )
-    rule = task.rule
-    rates = [(rule.lr_num, rule.lr_den), *((step.lr_num, step.lr_den) for step in rule.schedule)]
-    rate = max(num / den for num, den in rates)
+    rate = _largest_rate(task)
     iterations = plan.spec.max_releases
     value = error_bound(sigma=mean, coordinates=plan.dimension, iterations=iterations, failure=ERROR_FAILURE)
     return {"failure": ERROR_FAILURE, "per_mean": value, "per_model_step": rate * value}
+
+
+def _largest_rate(task: Task) -> float:
+    rule = task.rule
+    rates = [(rule.lr_num, rule.lr_den), *((step.lr_num, step.lr_den) for step in rule.schedule)]
+    return max(num / den for num, den in rates)
 
 
 def _counts(plan: Plan) -> list[dict[str, Any]]:

@@ -36,7 +36,7 @@ from anofel.phase1_setup.step1d_announcement import (
     ledger_entry,
     post_model,
 )
-from anofel.phase3_access.step8prime_model import metrics_of_sum, next_model
+from anofel.phase3_access.step8prime_model import is_shortened, metrics_of_sum, next_model
 from anofel.pki.certificates import Purpose
 from anofel.roles.directory import RoleDirectory
 from anofel.roles.outbox import Outbox
@@ -323,6 +323,7 @@ class Owner(CertifiedRole):
             "model": (model.digest() if model else task.model or b"").hex(),
             "metrics": self.evaluate(model) if model is not None and self.evaluate is not None else None,
             "reported": metrics_of_sum(self.board, seat) if summed else None,
+            "shortened": summed and is_shortened(self.board, seat),
             "culprits": _culprits(position),
         }
         self.iterations.append(entry)
@@ -334,6 +335,8 @@ class Owner(CertifiedRole):
         if progress is Progress.SUMMED:
             quality = ", ".join(f"{name} {value:.4f}" for name, value in (entry["metrics"] or {}).items())
             self.say(f"{start}a sum of {entry['count']} updates made a new model. {quality}".rstrip())
+            if entry["shortened"]:
+                self.say(f"{start}the mean was longer than max_mean_norm allows and was shortened to it.")
             if entry["reported"]:
                 told = ", ".join(f"{name} {value:.4f}" for name, value in entry["reported"].items())
                 self.say(f"{start}clients report of the model that opened it: {told}.")

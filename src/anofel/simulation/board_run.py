@@ -275,6 +275,7 @@ class Simulation:
             epsilon=part.plan.epsilon(self._releases(owner, task), part.task.privacy.relation),
             metrics=part.measure(self.models[name]) if opened is not None and part.measure else None,
             reported=None if opened is None else metrics_of_sum(board, seat),
+            shortened=opened is not None and opened.shortened,
             model=self.models[name],
             total=None if opened is None else opened.vector,
         )

@@ -135,6 +135,8 @@ class IterationResult:
     """The quality of the new model, if there is one and the task says how to measure it."""
     reported: dict[str, float] | None = None
     """What the metric slots of the sum say about the model before, if the task has some."""
+    shortened: bool = False
+    """Whether the mean was longer than the rule's ``max_mean_norm``."""
     model: IntegerModel = field(repr=False)
     """The model after the iteration: a new one after a sum, otherwise the one before."""
     total: Integers | None = field(repr=False, default=None)
@@ -142,7 +144,17 @@ class IterationResult:
 
     def document(self) -> dict[str, Any]:
         """Return what ``--json`` shows."""
-        names = ("task", "iteration", "outcome", "count", "posts", "epsilon", "metrics", "reported")
+        names = (
+            "task",
+            "iteration",
+            "outcome",
+            "count",
+            "posts",
+            "epsilon",
+            "metrics",
+            "reported",
+            "shortened",
+        )
         return {name: getattr(self, name) for name in names}
 
 

@@ -84,11 +84,13 @@ class InsecurePlainSimulation:
             yield self._finish(self.tasks[index], totals[index], counts[index], len(order))
 
     def _finish(self, part: SimulatedTask, total: np.ndarray, count: int, posts: int) -> IterationResult:
-        name, enough = part.task.name, count >= part.task.privacy.min_clients
+        name, enough, shortened = part.task.name, count >= part.task.privacy.min_clients, False
         if enough:
             model = self.models[name]
             rule = rule_of(part.task)
-            self.models[name] = rule.apply(model, model.own_part(total), count, self._iteration)
+            own = model.own_part(total)
+            self.models[name] = rule.apply(model, own, count, self._iteration)
+            shortened = rule.shortens(own, count)
             self._releases[name] += 1
         return IterationResult(
             task=name,
@@ -99,6 +101,7 @@ class InsecurePlainSimulation:
             epsilon=part.plan.epsilon(self._releases[name], part.task.privacy.relation),
             metrics=part.measure(self.models[name]) if enough and part.measure is not None else None,
             reported=reported_metrics(part.plan, total, count) if enough else None,
+            shortened=shortened,
             model=self.models[name],
             total=total if enough else None,
         )

@@ -129,7 +129,7 @@ class RuleSpec:
     schedule: tuple[RateChange, ...] = ()
     """Changes of the learning rate, in the order of their iterations."""
     max_mean_norm: Annotated[Decimal, between("0", "1000000")] = Decimal(0)
-    """The longest mean of updates that the rule applies as it is, in the units of the clipping norm; 0: any."""
+    """The longest mean that the rule applies as it is, in the units of the clipping norm; 0: any."""
 
     def faults(self) -> Faults:
         """Name what does not fit together."""
