@@ -12,6 +12,7 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
+from anofel.board.seat import Sitting  # noqa: E402
 from anofel.board.state import Phase, Progress  # noqa: E402
 from anofel.learning.build import trainer_of  # noqa: E402
 from anofel.learning.certified import CertifiedDataset, dataset_digest  # noqa: E402
@@ -204,7 +205,7 @@ class EncryptedRun:
         update = contribute(watch, model, certified.dataset, self.plan).with_noise(self.plan)
         prepared = prepare_submission(
             world.board,
-            world.bundle(),
+            Sitting.of(world.board.state, 0),
             client.credential,
             salt=client.salt,
             target=world.task_state(self.owner).position,

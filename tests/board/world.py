@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from anofel.board.key_runs import round_messages
-from anofel.board.seat import Seat
+from anofel.board.seat import Seat, Sitting
 from anofel.board.state import Bundle, Phase, Position, TaskState
 from anofel.committee import schemes
 from anofel.committee.interface import (
@@ -335,7 +335,7 @@ class World:
     ) -> SealedSubmission:
         prepared = prepare_submission(
             self.board,
-            self.bundle(bundle),
+            Sitting.of(self.board.state, bundle),
             client.credential,
             salt=client.salt,
             target=target,

@@ -10,6 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from anofel.board.seat import Sitting
 from anofel.board.state import Phase, Progress
 from anofel.learning.certified import CertifiedDataset, dataset_digest
 from anofel.models.rules import rule_of
@@ -87,7 +88,7 @@ def test_images_and_a_module_of_ones_own_train_through_the_encryption(
             maker = _maker(world, client, rows, ledger, own)
             underway = maker.begin(
                 world.board,  # type: ignore[arg-type]
-                world.bundle(),
+                Sitting.of(world.board.state, 0),
                 check_task(world.task_state(owner), rows.schema, client.credential.dt),
                 client.salt,
                 "turn",

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from anofel.board.seat import Sitting
 from anofel.board.state import Bundle, Phase, Position, State
 from anofel.committee.interface import Int64Vector
 from anofel.light_client.client import LightClient
@@ -194,7 +195,7 @@ class Deployment:
         """Post for a client; a spoilt payload of a task without proofs parses, but spoils the sum."""
         prepared = prepare_submission(
             self.view,
-            bundle,
+            Sitting.of(self.view.state, bundle.number),
             client.credential,
             salt=client.salt,
             target=None if update is None else 0,

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from anofel.board.announcement import facts_of
+from anofel.board.seat import Sitting
 from anofel.board.state import CommitteeMember, CommitteeShares, Phase, Position, Progress, TaskState
 from anofel.errors import InvalidInput
 from anofel.learning.build import trainer_of
@@ -293,11 +294,11 @@ def test_what_was_begun_for_another_turn_is_not_sent_in_this_one(turn: tuple[int
     """Another bundle has an iteration of the same number: it is checked and charged by itself."""
     begun: list[Turn] = []
     client = SimpleNamespace(
-        _fetch_models=lambda _bundle: None,
+        _fetch_models=lambda _sitting: None,
         directory=SimpleNamespace(outbox=SimpleNamespace(find=lambda _name: None)),
         drafts=SimpleNamespace(has=lambda *_: False),
         _underway=SimpleNamespace(turn=(0, 1)),
-        _begin_post=lambda turn, _bundle: begun.append(turn),
+        _begin_post=lambda turn, _sitting: begun.append(turn),
         _seal=lambda *_: 1 / 0,
     )
     now = Turn(*turn, KEY, False, "other", 5)
@@ -310,26 +311,26 @@ def test_a_begun_turn_is_taken_before_anything_else() -> None:
     taken = SimpleNamespace(
         _settle=lambda: None,
         state=None,
-        _begun=lambda: ("turn", "bundle"),
+        _begun=lambda: ("turn", "sitting"),
         _take_turn=lambda *begun: f"took {begun}",
         is_registered=lambda _state: False,
     )
-    assert Client.step(taken) == "took ('turn', 'bundle')"  # type: ignore[arg-type]
+    assert Client.step(taken) == "took ('turn', 'sitting')"  # type: ignore[arg-type]
 
 
 def test_nothing_is_sent_to_an_iteration_that_others_filled(tmp_path: Path) -> None:
     """Its charge can be taken back then: bytes that left would cost ε for nothing."""
     journal = Journal(tmp_path / "journal")
     turn = journal.begin(Turn(0, 1, KEY, False, "mine", 5))
-    current = SimpleNamespace(submissions={1: 1, 2: 2}, opened_at=1, close_by=100)
     size = SimpleNamespace(max_posts=2, post_from=0)
+    bundle = SimpleNamespace(current=SimpleNamespace(submissions={1: 1, 2: 2}))
     client = SimpleNamespace(
         state=SimpleNamespace(height=5, class_of=lambda _bundle: size),
         _skip=lambda turn, code, reason: journal.skip(turn, code, reason) or code,
         _post=lambda _turn: 1 / 0,
     )
-    bundle = SimpleNamespace(current=current)
-    assert Client._post_in_time(client, turn, bundle) == "iteration-full"  # type: ignore[arg-type]
+    sitting = Sitting(client.state, bundle, bundle.current)  # type: ignore[arg-type]
+    assert Client._post_in_time(client, turn, sitting) == "iteration-full"  # type: ignore[arg-type]
     assert not journal.may_be_sent(turn)
 
 
@@ -439,7 +440,9 @@ def a_bundle(
         committee_of=lambda task: SimpleNamespace(generations=[shares[task.task_id]]),
         members_of=lambda one: dict(zip(names, committees, strict=True))[one.run_id],
     )
-    return state, SimpleNamespace(tasks=tuple(names), current=current, phase=Phase.OPEN)
+    bundle = SimpleNamespace(number=0, tasks=tuple(names), current=current, phase=Phase.OPEN)
+    state.bundles = {0: bundle}
+    return state, bundle
 
 
 def members(*organisations: str, issuer: str = "CN=Health CA,O=State") -> list[CommitteeMember]:

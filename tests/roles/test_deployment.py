@@ -141,7 +141,7 @@ def check_secrets(guide: Guide) -> None:
 
 
 def small_file(path: Path) -> bytes:
-    """What stands in a file below a megabyte; roles that run replace their files meanwhile, and a file gone is empty."""
+    """What stands in a small file; roles replace their files meanwhile, and one that is gone is empty."""
     try:
         return path.read_bytes() if path.is_file() and path.stat().st_size < 1 << 20 else b""
     except FileNotFoundError:

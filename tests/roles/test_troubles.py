@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from anofel.board.seat import Sitting
 from anofel.board.state import Bundle, Progress
 from anofel.models.rules import rule_of
 from anofel.phase2_training.step5_submission import post_submission, prepare_submission, seal_submission
@@ -34,7 +35,7 @@ def spoil(world: Deployment, bundle: Bundle, client: ClientOfTest) -> None:
     """Post with valid proofs a vector that is no update."""
     prepared = prepare_submission(
         world.view,
-        bundle,
+        Sitting.of(world.view.state, bundle.number),
         client.credential,
         salt=client.salt,
         target=0,

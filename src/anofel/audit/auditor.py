@@ -15,7 +15,7 @@ from anofel.board.key_runs import complete_rounds, round_messages
 from anofel.board.openings import Openings
 from anofel.board.rule import Rejected
 from anofel.board.rules.committees import MADE
-from anofel.board.seat import Seat, seats_of
+from anofel.board.seat import Seat, Sitting
 from anofel.board.state import (
     AcceptedSubmission,
     Bundle,
@@ -441,7 +441,8 @@ class Auditor:
                 del self._moving[number]
 
     def _check_bundle(self, height: int, bundle: Bundle, before: list[tuple[Progress, bool]]) -> None:
-        seats = [] if bundle.current is None else seats_of(self.state, bundle)
+        sitting = Sitting.find(self.state, bundle.number)
+        seats = sitting.seats if sitting else []
         for index, seat in enumerate(seats):
             now, has_agreed = seat.position.progress, seat.position.agreed is not None
             progress, agreed = before[index] if index < len(before) else (None, False)

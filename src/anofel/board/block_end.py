@@ -7,7 +7,7 @@ attachments makes them (``verification``).
 from dataclasses import dataclass, field
 
 from anofel.board.rules.committees import end_old_runs
-from anofel.board.seat import Seat, seats_of
+from anofel.board.seat import Seat, Sitting
 from anofel.board.state import (
     Agreement,
     Bundle,
@@ -50,10 +50,9 @@ def begin_block(state: State, time: int) -> None:
     state.height += 1
     state.time = time
     state.num_postings = state.num_bytes = 0
-    for bundle in state.bundles.live():
-        current = bundle.current
-        if bundle.phase is Phase.CLOSED and current and current.closed_at == state.height - 1:
-            current.close_hash = state.tip
+    for sitting in Sitting.live(state):
+        if sitting.is_closed and sitting.iteration.closed_at == state.height - 1:
+            sitting.iteration.close_hash = state.tip
 
 
 def counts_due(state: State) -> list[Seat]:
@@ -82,10 +81,11 @@ def end_block(state: State, results: Results) -> None:
         state.clients.append([Commitment.from_bytes(commitment) for commitment in state.newcomers])
         state.newcomers.clear()
     for bundle in state.bundles.live():
-        if bundle.phase is Phase.OPEN:
-            _close_if_due(state, bundle)
-        elif bundle.phase is Phase.CLOSED:
-            _move_positions(state, bundle, results)
+        sitting = Sitting.find(state, bundle.number)
+        if sitting is not None and sitting.is_open:
+            _close_if_due(sitting)
+        elif sitting is not None and sitting.is_closed:
+            _move_positions(sitting, results)
         if bundle.phase is Phase.WAITING:
             _open_if_due(state, bundle)
     _form_bundles(state)
@@ -97,43 +97,40 @@ def end_block(state: State, results: Results) -> None:
 
 
 def _closed_seats(state: State) -> list[Seat]:
-    closed = [bundle for bundle in state.bundles.live() if bundle.phase is Phase.CLOSED]
-    return [seat for bundle in closed for seat in seats_of(state, bundle)]
+    return [seat for sitting in Sitting.live(state) if sitting.is_closed for seat in sitting.seats]
 
 
 # Open → Closed
 
 
-def _close_if_due(state: State, bundle: Bundle) -> None:
-    current = bundle.current
-    assert current is not None
-    if state.height < current.close_by and not _ends_early(state, bundle, current):
+def _close_if_due(sitting: Sitting) -> None:
+    state, size, current = sitting.state, sitting.size, sitting.iteration
+    if state.height < current.close_by and not _ends_early(sitting):
         return
-    size = state.class_of(bundle)
     current.closed_at = state.height
     current.aggregate_by = state.height + size.aggregate
     current.count_by = current.aggregate_by + size.count
     current.sum_by = current.count_by + size.sum
-    bundle.phase = Phase.CLOSED
+    sitting.bundle.phase = Phase.CLOSED
     for position in current.positions:
         if position.progress is Progress.COLLECTING:
             position.progress = Progress.CLOSED
             position.shares = state.committee_of(state.tasks[position.task_id]).current
             if len(current.submissions) < state.tasks[position.task_id].facts.limits.min_clients:
                 position.progress = Progress.TOO_FEW  # (D-24)
-    _finish_if_over(state, bundle)
+    _finish_if_over(sitting)
 
 
-def _ends_early(state: State, bundle: Bundle, current: Iteration) -> bool:
+def _ends_early(sitting: Sitting) -> bool:
     """Whether all owners asked for the end and nobody could still post, or nobody has.
 
     Otherwise owners would choose after which post an iteration closes, and with posts of their own fill it up
     around a single one of somebody else.
     """
-    live = {task.task_id for task in state.live_tasks(bundle)}
-    if not (bundle.early_end and live and live <= current.end_votes):
+    state, size, current = sitting.state, sitting.size, sitting.iteration
+    live = {task.task_id for task in state.live_tasks(sitting.bundle)}
+    if not (sitting.bundle.early_end and live and live <= current.end_votes):
         return False
-    size = state.class_of(bundle)
     if not current.submissions:  # not before posts could come: openings are what newcomers wait for
         return state.height >= current.opened_at + size.post_from
     return len(current.submissions) >= min(current.num_clients, size.max_posts)
@@ -142,24 +139,21 @@ def _ends_early(state: State, bundle: Bundle, current: Iteration) -> bool:
 # Closed → Aggregated → Counted → an outcome, for every committee by itself
 
 
-def _move_positions(state: State, bundle: Bundle, results: Results) -> None:
-    current = bundle.current
-    assert current is not None
-    for index, position in enumerate(current.positions):
-        if not position.progress.is_outcome:
-            _move(state, current, index, results)
-    _finish_if_over(state, bundle)
+def _move_positions(sitting: Sitting, results: Results) -> None:
+    for seat in sitting.seats:
+        if not seat.position.progress.is_outcome:
+            _move(sitting.state.height, seat, results)
+    _finish_if_over(sitting)
 
 
-def _move(state: State, current: Iteration, index: int, results: Results) -> None:
-    position = current.positions[index]
-    task, where = state.tasks[position.task_id], position.task_id
+def _move(height: int, seat: Seat, results: Results) -> None:
+    position, task, where, current = seat.position, seat.task, seat.task_id, seat.iteration
     if position.progress is Progress.CLOSED:
         position.agreed = _agreement(position, position.threshold)
         if position.agreed is not None:
             enough = position.agreed.num_posts >= task.facts.limits.min_clients
             position.progress = Progress.AGGREGATED if enough else Progress.TOO_FEW  # (D-24)
-        elif state.height >= current.aggregate_by:
+        elif height >= current.aggregate_by:
             position.progress = Progress.FAILED
     elif position.progress is Progress.AGGREGATED:
         if where in results.counts:
@@ -167,11 +161,11 @@ def _move(state: State, current: Iteration, index: int, results: Results) -> Non
             enough = position.count >= task.facts.limits.min_clients
             position.progress = Progress.COUNTED if enough else Progress.TOO_FEW
             task.releases += enough  # whatever follows (D-21)
-        elif state.height >= current.count_by:
+        elif height >= current.count_by:
             position.progress = Progress.FAILED
     elif where in results.sums:
         _take_sum(position, task, results.sums[where])
-    elif state.height >= current.sum_by:
+    elif height >= current.sum_by:
         position.progress = Progress.FAILED
     if position.progress.is_outcome and task.releases >= task.facts.max_releases:
         task.ended = True
@@ -192,12 +186,11 @@ def _take_sum(position: Position, task: TaskState, opened: SumResult | None) -> 
         task.summed, task.next_model = True, opened.next_model
 
 
-def _finish_if_over(state: State, bundle: Bundle) -> None:
-    current = bundle.current
-    assert current is not None
-    if all(position.progress.is_outcome for position in current.positions):
+def _finish_if_over(sitting: Sitting) -> None:
+    state, bundle = sitting.state, sitting.bundle
+    if all(position.progress.is_outcome for position in sitting.iteration.positions):
         bundle.phase = Phase.WAITING
-        bundle.model_by = state.height + state.class_of(bundle).model
+        bundle.model_by = state.height + sitting.size.model
         if not state.live_tasks(bundle):
             _end_bundle(state, bundle)
 
@@ -312,17 +305,13 @@ def _forget_ended(state: State) -> None:
         if state.height < bundle.ended_at + REMEMBERED_BLOCKS:
             return
         state.remembered.popleft()
-        if bundle.current is not None:
-            bundle.current.forget()
+        if (sitting := Sitting.find(state, bundle.number)) is not None:
+            sitting.iteration.forget()
 
 
 def _end_epochs(state: State) -> None:
     """Drop client trees that no open iteration needs."""
-    needed = {state.epoch} | {
-        bundle.current.epoch
-        for bundle in state.bundles.live()
-        if bundle.phase is Phase.OPEN and bundle.current
-    }
+    needed = {state.epoch} | {sitting.iteration.epoch for sitting in Sitting.live(state) if sitting.is_open}
     for epoch in state.client_trees.keys() - needed:
         del state.client_trees[epoch]
 

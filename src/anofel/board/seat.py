@@ -1,6 +1,6 @@
-"""One task in the current iteration of its bundle, at its place there: what follows from the state.
+"""A bundle in its current iteration, and one task at its place there: what follows from the state.
 
-Rules, phases and roles ask a seat; nobody puts these facts together a second time.
+Rules, phases and roles ask a sitting or a seat; nobody puts these facts together a second time.
 """
 
 from collections.abc import Iterator
@@ -23,6 +23,7 @@ from anofel.committee.count import CIPHERTEXT_LENGTH
 from anofel.committee.interface import Envelope
 from anofel.errors import InvalidInput
 from anofel.ids import BlobHash, GenesisHash, TaskId
+from anofel.messages import Class
 from anofel.primitives import ClientTree, Scope
 
 
@@ -205,17 +206,83 @@ class Seat:
         )
 
 
-def seats_of(state: State, bundle: Bundle) -> list[Seat]:
-    """Return the seats of a bundle that had an iteration, in the order of their places."""
-    return [Seat.of(state, task_id) for task_id in bundle.tasks]
+@dataclass(frozen=True, slots=True)
+class Sitting:
+    """A bundle in its current iteration: what all its seats have in common."""
+
+    state: State
+    bundle: Bundle
+    iteration: Iteration
+
+    @classmethod
+    def find(cls, state: State, bundle: int | None) -> "Sitting | None":
+        """Return the sitting of a bundle, by its number; None before its first iteration."""
+        found = None if bundle is None else state.bundles.get(bundle)
+        if found is None or found.current is None:
+            return None
+        return cls(state, found, found.current)
+
+    @classmethod
+    def of(cls, state: State, bundle: int | None) -> "Sitting":
+        """Return the sitting of a bundle that had an iteration. Raises ``InvalidInput``."""
+        found = cls.find(state, bundle)
+        if found is None:
+            raise InvalidInput("The bundle has had no iteration yet.")
+        return found
+
+    @classmethod
+    def live(cls, state: State) -> "list[Sitting]":
+        """Return the sittings of the bundles that have not ended."""
+        found = (cls.find(state, bundle.number) for bundle in state.bundles.live())
+        return [sitting for sitting in found if sitting is not None]
+
+    @property
+    def number(self) -> int:
+        """The number of the iteration."""
+        return self.iteration.number
+
+    @property
+    def turn(self) -> tuple[int, int]:
+        """Bundle and iteration, by their numbers."""
+        return self.bundle.number, self.number
+
+    @property
+    def size(self) -> Class:
+        """The size class of the bundle, with its deadlines."""
+        return self.state.class_of(self.bundle)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether clients may submit."""
+        return self.bundle.phase is Phase.OPEN
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether committees open what was submitted."""
+        return self.bundle.phase is Phase.CLOSED
+
+    @property
+    def is_full(self) -> bool:
+        """Whether no further submission is taken."""
+        return len(self.iteration.submissions) >= self.size.max_posts
+
+    @property
+    def scope(self) -> Scope:
+        """What a nullifier of the iteration is bound to."""
+        return Scope(self.state.genesis_hash, self.bundle.number, self.number)
+
+    @property
+    def seats(self) -> list[Seat]:
+        """The seats, in the order of their places."""
+        return [Seat.of(self.state, task_id) for task_id in self.bundle.tasks]
+
+    @property
+    def clients(self) -> ClientTree:
+        """The tree of clients whose root was fixed when the iteration opened (D-07)."""
+        return self.state.client_trees[self.iteration.epoch].at_size(self.iteration.num_clients)
 
 
 def addressee_of(committee: Committee, task: TaskState, shares: CommitteeShares) -> Addressee:
     """Return a task's committee as claims name it, with the shares that it holds."""
     reference = CommitteeRef(committee.key_id, committee.scheme, shares.shares_id)
     return Addressee(reference, task.task_id, task.facts.limits, task.facts.types)
-
-
-def clients_of(state: State, iteration: Iteration) -> ClientTree:
-    """Return the tree of clients whose root was fixed when the iteration opened (D-07)."""
-    return state.client_trees[iteration.epoch].at_size(iteration.num_clients)

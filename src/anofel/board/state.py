@@ -17,7 +17,7 @@ from anofel.board.log import MerkleLog, chained
 from anofel.board.records import Record, Records
 from anofel.ids import BlobHash, GenesisHash, KeyId, PostingId, RunId, SharesId, Subject, TaskId
 from anofel.messages import Class, Genesis, Run, TaskAnnouncement
-from anofel.primitives import CertifierTree, ClientTree, NameSet, Scope
+from anofel.primitives import CertifierTree, ClientTree, NameSet
 
 NO_HISTORY = bytes(32)
 
@@ -372,10 +372,6 @@ class State:
     def class_of(self, bundle: Bundle) -> Class:
         """Return the size class of a bundle, with its deadlines."""
         return self.genesis.classes[bundle.size_class]
-
-    def scope(self, bundle: Bundle) -> Scope:
-        """Return the scope of a bundle's current iteration."""
-        return Scope(self.genesis_hash, bundle.number, bundle.iterations)
 
     def committee_of(self, task: TaskState) -> Committee:
         """Return the committee that a task announced."""

@@ -26,7 +26,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from anofel.board.state import Bundle, Phase
+from anofel.board.seat import Sitting
+from anofel.board.state import Phase
 from anofel.disk.keystore import KeyFile
 from anofel.errors import AnofelError
 from anofel.light_client.client import LightClient
@@ -156,7 +157,7 @@ class CheatingClient(Client):
                 self._captured = posting
 
     def _is_ours(self, body: Submission) -> bool:
-        scope = self.state.scope(self.state.bundles[body.bundle])
+        scope = Sitting.of(self.state, body.bundle).scope
         ours = self.credential.msk.iteration_nullifier(self.credential.d, scope)
         return body.nullifier == ours.to_bytes()
 
@@ -202,10 +203,10 @@ class CheatingClient(Client):
             again = replace(body, iteration=bundle.iterations)
             self.tries.post(REPLAYED, make_posting(again, author, self.state.genesis_hash, secret.sign))
 
-    def _begin_post(self, turn: Turn, bundle: Bundle) -> str:
-        waits_for = super()._begin_post(turn, bundle)
+    def _begin_post(self, turn: Turn, sitting: Sitting) -> str:
+        waits_for = super()._begin_post(turn, sitting)
         if not self.tries.is_done(DOUBLE):
-            self._spare = (turn.iteration, self._second(bundle))
+            self._spare = (turn.iteration, self._second(sitting))
         return waits_for
 
     def _post(self, turn: Turn) -> str:
@@ -220,20 +221,19 @@ class CheatingClient(Client):
         turns = self.journal.turns()
         if not turns or turns[-1].skipped != "late" or self.tries.is_done(DOUBLE):
             return
-        bundle = self.state.bundles[turns[-1].bundle]
-        if bundle.phase is Phase.OPEN and bundle.iterations == turns[-1].iteration:
+        sitting = Sitting.of(self.state, turns[-1].bundle)
+        if sitting.is_open and sitting.number == turns[-1].iteration:
             with suppress(Refused):
-                self.board.post(self._second(bundle))
-            self.tries.post(DOUBLE, self._second(bundle))
+                self.board.post(self._second(sitting))
+            self.tries.post(DOUBLE, self._second(sitting))
 
-    def _second(self, bundle: Bundle) -> Posting:
+    def _second(self, sitting: Sitting) -> Posting:
         """Make one more submission of this iteration, with a fresh key and a fresh proof."""
-        assert bundle.current is not None
         prepared = prepare_submission(
             self.board,
-            bundle,
+            sitting,
             self.credential,
-            salt=salt_of(self.directory.secrets, bundle.current.epoch),
+            salt=salt_of(self.directory.secrets, sitting.iteration.epoch),
             target=None,
             prover=self.maker.prover,
         )

@@ -9,11 +9,12 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from anofel.board.state import Bundle, Phase, Position, Progress
+from anofel.board.seat import Sitting
+from anofel.board.state import Phase, Position, Progress
 from anofel.demo.data import DemoStudy
 from anofel.demo.plan import INTERVAL_MS
 from anofel.demo.play import Demo
-from anofel.demo.watch import Result
+from anofel.demo.watch import DemoWatch, Result
 
 EVENT_LINES: Final = 7
 ROWS: Final = 8
@@ -47,14 +48,14 @@ class PlainScreen:
 
     def refresh(self, demo: Demo) -> None:
         """Show where the board stands, when that changes."""
-        bundle = demo.watch.bundle if demo.watch else None
-        if demo.watch is None or bundle is None or bundle.current is None:
+        sitting = demo.watch.sitting if demo.watch else None
+        if sitting is None:
             return
-        phase = f"iteration {bundle.iterations} {bundle.phase.value}"
+        phase = f"iteration {sitting.number} {sitting.bundle.phase.value}"
         if phase != self._phase:
             self._phase = phase
-            current = bundle.current
-            words = f"block {demo.watch.board.state.height}: {phase}, {len(current.submissions)} posts"
+            current = sitting.iteration
+            words = f"block {sitting.state.height}: {phase}, {len(current.submissions)} posts"
             self._line(f"{words}, anonymity set {current.num_clients}", "dim")
 
     def _line(self, text: str, style: str = "") -> None:
@@ -92,12 +93,12 @@ class LiveScreen:
 
     def refresh(self, demo: Demo) -> None:
         """Draw."""
-        bundle = demo.watch.bundle if demo.watch else None
-        if bundle is None or bundle.current is None:
+        watch = demo.watch
+        if watch is None or watch.sitting is None:
             self._live.update(self._set_up(), refresh=True)
         else:
             self._is_training = True
-            self._live.update(self._training(demo, bundle), refresh=True)
+            self._live.update(self._training(demo, watch, watch.sitting), refresh=True)
 
     # Set-up
 
@@ -116,35 +117,33 @@ class LiveScreen:
 
     # Training
 
-    def _training(self, demo: Demo, bundle: Bundle) -> RenderableType:
+    def _training(self, demo: Demo, watch: DemoWatch, sitting: Sitting) -> RenderableType:
         studies = Table.grid(expand=True)
         for _ in demo.studies[:ABREAST]:
             studies.add_column(ratio=1)
         for first in range(0, len(demo.studies), ABREAST):
-            studies.add_row(*(self._study(demo, study) for study in demo.studies[first : first + ABREAST]))
-        return Group(self._board_panel(demo, bundle), studies, self._event_panel())
+            studies.add_row(
+                *(self._study(demo, watch, study) for study in demo.studies[first : first + ABREAST])
+            )
+        return Group(self._board_panel(demo, watch, sitting), studies, self._event_panel())
 
-    def _board_panel(self, demo: Demo, bundle: Bundle) -> Panel:
-        watch, current = demo.watch, bundle.current
-        assert watch is not None
-        assert current is not None
-        state = watch.board.state
+    def _board_panel(self, demo: Demo, watch: DemoWatch, sitting: Sitting) -> Panel:
+        state, current = sitting.state, sitting.iteration
         table = Table.grid(padding=(0, 2, 0, 0))
-        table.add_row("phase", _phase(bundle, state.height))
+        table.add_row("phase", _phase(sitting))
         members = f"{len(state.clients)} registered, {current.num_clients} under this iteration's root"
         table.add_row("anonymity set", members)
         posts = len(current.submissions)
         bar = Text("▮" * posts, "cyan") + Text("▯" * max(0, demo.options.total_clients - posts), "dim")
         table.add_row("submissions", Text.assemble(bar, f"  {posts} posts, each to every committee"))
-        for study, position in zip(demo.studies, _ordered(demo, current.positions), strict=True):
+        for study, position in zip(demo.studies, _ordered(demo, watch, current.positions), strict=True):
             table.add_row(f"shares {study.name}", _shares(position, demo.options.committee))
         title = f"block {state.height} · {demo.processes.running} processes · {demo.seconds:.0f} s"
         step = self._steps[-1][0].lower()
         return Panel(table, title=f"anofel demo · {step} · {title}", title_align="left")
 
-    def _study(self, demo: Demo, study: DemoStudy) -> Panel:
-        assert demo.watch is not None
-        results, central = demo.watch.of(study), demo.central.get(study.name)
+    def _study(self, demo: Demo, watch: DemoWatch, study: DemoStudy) -> Panel:
+        results, central = watch.of(study), demo.central.get(study.name)
         measure = measure_of(central)
         table = Table(box=None, padding=(0, 1, 0, 0), expand=True)
         for name in ("", "outcome", "updates", "AUC" if measure == "auc" else measure, "ε"):
@@ -168,25 +167,22 @@ class LiveScreen:
         return Panel(Group(*lines), title="what happened", title_align="left", height=height)
 
 
-def _phase(bundle: Bundle, height: int) -> Text:
-    current = bundle.current
-    assert current is not None
-    if bundle.phase is Phase.OPEN:
-        left = max(0, current.close_by - height) * INTERVAL_MS / 1000
-        return Text(f"iteration {bundle.iterations} open: clients train and post, {left:.0f} s left", "bold")
+def _phase(sitting: Sitting) -> Text:
+    if sitting.is_open:
+        left = max(0, sitting.iteration.close_by - sitting.state.height) * INTERVAL_MS / 1000
+        return Text(f"iteration {sitting.number} open: clients train and post, {left:.0f} s left", "bold")
     words = {
         Phase.CLOSED: "closed: the committees add, count and open",
         Phase.WAITING: "over: the owners make the next models",
         Phase.ENDED: "was the last one",
     }
-    return Text(f"iteration {bundle.iterations} {words[bundle.phase]}", "bold")
+    return Text(f"iteration {sitting.number} {words[sitting.bundle.phase]}", "bold")
 
 
-def _ordered(demo: Demo, positions: list[Position]) -> list[Position]:
+def _ordered(demo: Demo, watch: DemoWatch, positions: list[Position]) -> list[Position]:
     """Return the positions in the order of the demo's studies."""
-    assert demo.watch is not None
     names = {study.name: place for place, study in enumerate(demo.studies)}
-    return sorted(positions, key=lambda position: names[demo.watch.name_of(position.task_id)])  # type: ignore[union-attr]
+    return sorted(positions, key=lambda position: names[watch.name_of(position.task_id)])
 
 
 def _shares(position: Position, members: int) -> Text:

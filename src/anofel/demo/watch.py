@@ -7,7 +7,8 @@ from the cheaters' notes (``tried.jsonl``).
 from dataclasses import dataclass, field
 from typing import Any
 
-from anofel.board.state import Bundle, Phase, Progress
+from anofel.board.seat import Sitting
+from anofel.board.state import Progress
 from anofel.demo.data import DemoStudy
 from anofel.demo.misbehave import ACCEPTED, Try, read_tries
 from anofel.demo.plan import StageLayout
@@ -74,19 +75,19 @@ class DemoWatch:
     # The board
 
     @property
-    def bundle(self) -> Bundle | None:
-        """The bundle of the demo's tasks, once there is one."""
-        return self.board.state.bundles.get(0)
+    def sitting(self) -> Sitting | None:
+        """The bundle of the demo's tasks, once it had an iteration."""
+        return Sitting.find(self.board.state, 0)
 
     @property
     def iteration(self) -> int:
         """How many iterations were opened."""
-        return self.bundle.iterations if self.bundle else 0
+        return self.sitting.number if self.sitting else 0
 
     @property
     def is_open(self) -> bool:
         """Whether clients can post now."""
-        return self.bundle is not None and self.bundle.phase is Phase.OPEN
+        return self.sitting is not None and self.sitting.is_open
 
     def name_of(self, task_id: TaskId) -> str:
         """The name of a task on the board."""
@@ -98,10 +99,9 @@ class DemoWatch:
             if task_id not in self._names:
                 self._names[task_id] = task.facts.name
         self._count(block)
-        bundle = self.bundle
-        if bundle is None or bundle.current is None:
+        if self.sitting is None:
             return
-        current = bundle.current
+        current = self.sitting.iteration
         self.seen.sizes_of_sets.setdefault(current.number, current.num_clients)
         for position in current.positions:
             name, task = self._names[position.task_id], state.tasks[position.task_id]

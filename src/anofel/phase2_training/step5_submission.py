@@ -16,8 +16,7 @@ import msgspec
 import numpy as np
 
 from anofel.board.interface import Board, BoardView
-from anofel.board.seat import clients_of, seats_of
-from anofel.board.state import Bundle, Phase
+from anofel.board.seat import Sitting
 from anofel.board.statements import ballot_statement, submission_statement
 from anofel.committee.count import TypeOpening
 from anofel.committee.interface import Contribution, Int64Vector, Prepared, Scheme
@@ -162,7 +161,7 @@ _Kept = tuple[int, int, bytes, bytes, bytes, bytes, bytes, bytes, tuple[bytes, .
 
 def prepare_submission(
     board: BoardView,
-    bundle: Bundle,
+    sitting: Sitting,
     credential: Credential,
     *,
     salt: Salt,
@@ -173,20 +172,20 @@ def prepare_submission(
 
     ``target`` is the place of the task that is trained, None for a cover post.
     """
-    if bundle.current is None or bundle.phase is not Phase.OPEN:
+    if not sitting.is_open:
         raise InvalidInput("The bundle has no open iteration.")
     rho = TypeBlinding.generate()
     membership = prove_membership(
         credential,
         salt=salt,
         rho=rho,
-        clients=clients_of(board.state, bundle.current),
+        clients=sitting.clients,
         genesis=board.genesis.hash,
-        bundle=bundle.number,
-        iteration=bundle.current.number,
+        bundle=sitting.bundle.number,
+        iteration=sitting.number,
         prover=prover,
     )
-    seats = seats_of(board.state, bundle)
+    seats = sitting.seats
     contexts = [
         seat.post_context(
             nullifier=membership.nullifier, tag=membership.tag, message_key=membership.message_key

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from anofel.board.author import RoleHolder
 from anofel.board.rules.tasks import KNOWN, check_task
-from anofel.board.seat import Seat
+from anofel.board.seat import Seat, Sitting
 from anofel.board.state import Bundle, Phase, Position, Progress, TaskState
 from anofel.disk.files import replace_file, write_new_file
 from anofel.errors import InvalidInput
@@ -232,8 +232,9 @@ class Owner(CertifiedRole):
                 self._send_model(task, following)
             wait = self.lasting(self.state.class_of(bundle).model)
             return f"iteration {following} to open ({wait}; all owners' models open it at once)"
-        current = bundle.current
-        if bundle.phase is Phase.OPEN and current is not None:
+        sitting = Sitting.find(self.state, bundle.number)
+        if sitting is not None and sitting.is_open:
+            current = sitting.iteration
             due = self._end_after and len(current.submissions) >= self._end_after and bundle.early_end
             if due and not task.ended and task.task_id not in current.end_votes:
                 name = f"end-iteration/{task.task_id.hex()}/{bundle.iterations}"

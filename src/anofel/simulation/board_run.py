@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import Self
 
 from anofel.board.genesis import flaws_of
-from anofel.board.seat import Seat
+from anofel.board.seat import Seat, Sitting
 from anofel.board.state import Bundle, Phase, Progress, TaskState
 from anofel.committee.interface import KeyProgress, Report
 from anofel.errors import InvalidInput
@@ -231,7 +231,9 @@ class Simulation:
 
     def _prepare(self, index: int, client: int) -> PreparedSubmission:
         target = self._task(self._owners[index]).position
-        return self._clients[index][client].prepare(self.board, self._bundle, target, self._provers)
+        return self._clients[index][client].prepare(
+            self.board, Sitting.of(self.board.state, self._bundle.number), target, self._provers
+        )
 
     def _update(self, index: int, client: int, position: int) -> Integers:
         part, certified = self.tasks[index], self._clients[index][client].certified

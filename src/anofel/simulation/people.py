@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from anofel.board.state import Bundle
+from anofel.board.seat import Sitting
 from anofel.errors import InvalidInput
 from anofel.learning.certified import CertifiedDataset, dataset_digest
 from anofel.messages import Posting
@@ -78,9 +78,9 @@ class SimulatedClient:
         return register(board.state, self.credential, salt=self.salt, prover=provers.registration)
 
     def prepare(
-        self, board: LocalBoard, bundle: Bundle, target: int | None, provers: Provers
+        self, board: LocalBoard, sitting: Sitting, target: int | None, provers: Provers
     ) -> PreparedSubmission:
         """Make everything of a submission that does not depend on the update (step 5)."""
         return prepare_submission(
-            board, bundle, self.credential, salt=self.salt, target=target, prover=provers.submission
+            board, sitting, self.credential, salt=self.salt, target=target, prover=provers.submission
         )

@@ -1,7 +1,8 @@
 """Rules that several kinds of postings share: the posting itself, blobs, owners, members."""
 
 from anofel.board.author import Anonymous, Author, RoleHolder
-from anofel.board.rule import require, rule
+from anofel.board.rule import Rejected, Rule, require, rule
+from anofel.board.seat import Sitting
 from anofel.board.state import Committee, State, TaskState
 from anofel.ids import TaskId
 from anofel.messages import Blob
@@ -64,6 +65,16 @@ def find_own_task(state: State, task_id: TaskId, author: Author) -> TaskState:
     task = find_task(state, task_id)
     require(task.owner == holder(author).subject, OWNER, culprit=holder(author).name)
     return task
+
+
+def open_sitting(
+    state: State, bundle: int | None, iteration: int, not_open: Rule, *, culprit: str = ""
+) -> Sitting:
+    """Return the sitting of a bundle whose open iteration is the given one. Raises ``Rejected``."""
+    sitting = Sitting.find(state, bundle)
+    if sitting is None or not sitting.is_open or sitting.number != iteration:
+        raise Rejected(not_open, culprit=culprit)
+    return sitting
 
 
 def check_member(committee: Committee, member: int, author: Author) -> None:

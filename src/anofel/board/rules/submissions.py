@@ -3,9 +3,9 @@
 from anofel.board.author import Author
 from anofel.board.claims import Claim, SubmissionClaim
 from anofel.board.rule import require, rule
-from anofel.board.rules.common import check_blob, client
-from anofel.board.seat import seats_of
-from anofel.board.state import AcceptedSubmission, PayloadName, Phase, State, touch
+from anofel.board.rules.common import check_blob, client, open_sitting
+from anofel.board.seat import Sitting
+from anofel.board.state import AcceptedSubmission, PayloadName, State, touch
 from anofel.ids import PostingId
 from anofel.messages import Submission
 
@@ -29,23 +29,20 @@ BALLOT = rule("submission 9", "bad-ballot", "The ballot is valid for the bundle.
 def check(state: State, body: Submission, author: Author) -> Claim:
     """Check a submission."""
     require(body.bundle in state.bundles, BUNDLE)
-    bundle = state.bundles[body.bundle]
-    current = bundle.current
-    is_open = bundle.phase is Phase.OPEN and bundle.iterations == body.iteration
-    require(is_open and current is not None, NOT_OPEN)
-    assert current is not None
+    sitting = open_sitting(state, body.bundle, body.iteration, NOT_OPEN)
+    current = sitting.iteration
     require(body.nullifier not in current.submissions, SPENT)
     require(body.tag not in current.tags, TAG)
-    require(len(body.contributions) == len(bundle.tasks), ADDRESSEES)
-    require(len(current.submissions) < state.class_of(bundle).max_posts, FULL)
-    seats, message_key = seats_of(state, bundle), client(author).message_key
+    require(len(body.contributions) == len(sitting.bundle.tasks), ADDRESSEES)
+    require(not sitting.is_full, FULL)
+    seats, message_key = sitting.seats, client(author).message_key
     for contribution in body.contributions:
         check_blob(state, contribution.payload, state.genesis.limits.max_model_bytes)
     claim = SubmissionClaim(
         body=body,
         message_key=message_key,
         client_root=current.client_root,
-        scope=state.scope(bundle),
+        scope=sitting.scope,
         contexts=tuple(
             seat.post_context(nullifier=body.nullifier, tag=body.tag, message_key=message_key)
             for seat in seats
@@ -58,8 +55,7 @@ def check(state: State, body: Submission, author: Author) -> Claim:
 
 def apply(state: State, body: Submission, author: Author, posting_id: PostingId) -> None:
     """Accept the submission."""
-    current = state.bundles[body.bundle].current
-    assert current is not None
+    current = Sitting.of(state, body.bundle).iteration
     payloads = tuple(
         PayloadName(entry.envelope, entry.payload.sha256, entry.payload.length)
         for entry in body.contributions

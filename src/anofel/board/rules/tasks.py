@@ -4,7 +4,8 @@ from anofel.board.announcement import check_fits, facts_of
 from anofel.board.author import Author
 from anofel.board.claims import Claim, ModelClaim
 from anofel.board.rule import Rejected, require, rule
-from anofel.board.rules.common import check_blob, find_own_task, holder
+from anofel.board.rules.common import check_blob, find_own_task, holder, open_sitting
+from anofel.board.seat import Seat
 from anofel.board.size_classes import NoSizeClass, size_class_of
 from anofel.board.state import LedgerEntry, Phase, State, TaskState, touch
 from anofel.committee import schemes
@@ -134,23 +135,17 @@ def apply_model(state: State, body: Model, _author: Author, posting_id: PostingI
 def check_end_iteration(state: State, body: EndIteration, author: Author) -> Claim:
     """Check an owner's wish to end an iteration early."""
     task, name = find_own_task(state, body.task, author), holder(author).name
-    bundle = state.bundles.get(-1 if task.bundle is None else task.bundle)
-    current = bundle.current if bundle else None
-    is_open = bundle is not None and bundle.phase is Phase.OPEN and bundle.iterations == body.iteration
-    require(is_open, NOT_OPEN, culprit=name)
-    assert bundle is not None
-    assert current is not None
-    require(bundle.early_end, NO_EARLY_END, culprit=name)
-    require(body.task not in current.end_votes, VOTED, culprit=name)
+    sitting = open_sitting(state, task.bundle, body.iteration, NOT_OPEN, culprit=name)
+    require(sitting.bundle.early_end, NO_EARLY_END, culprit=name)
+    require(body.task not in sitting.iteration.end_votes, VOTED, culprit=name)
     return Claim()
 
 
 def apply_end_iteration(state: State, body: EndIteration, _author: Author, posting_id: PostingId) -> None:
     """Record the wish; it takes every live owner of the bundle."""
-    bundle = state.bundles[state.tasks[body.task].bundle or 0]
-    assert bundle.current is not None
-    bundle.current.end_votes.add(body.task)
-    touch(bundle.current, posting_id)
+    current = Seat.of(state, body.task).iteration
+    current.end_votes.add(body.task)
+    touch(current, posting_id)
 
 
 def check_end_task(state: State, body: EndTask, author: Author) -> Claim:

@@ -13,7 +13,8 @@ from dataclasses import replace
 from typing import Any, Final
 
 from anofel.board.attachments import AttachmentMissing
-from anofel.board.state import Bundle, Phase, State
+from anofel.board.seat import Sitting
+from anofel.board.state import State
 from anofel.errors import AnofelError, InvalidInput, PeerUnreachable
 from anofel.light_client.client import LightClient, WaitedTooLong
 from anofel.messages import Block, Posting
@@ -191,23 +192,20 @@ class Client(Role):
             checked = self.find_task()
         except (NoTask, TaskRefused, InvalidInput) as error:  # others may announce what they like
             return f"a task ({error})"
-        bundle = checked.bundle(state)
-        if bundle is None or bundle.current is None or bundle.phase is not Phase.OPEN:
+        sitting = Sitting.find(state, state.tasks[checked.posted.task_id].bundle)
+        if sitting is None or not sitting.is_open:
             self._get_ready(checked)
             return "the next iteration"
-        self._fetch_models(bundle)
-        if not self._begin(checked, bundle):
-            return "its first iteration, which is drawn at random"
-        begun = self._begun()
-        assert begun is not None
-        return self._take_turn(*begun)
+        self._fetch_models(sitting)
+        turn = self._begin(checked, sitting)
+        return self._take_turn(turn, sitting) if turn else "its first iteration, which is drawn at random"
 
-    def _begun(self) -> tuple[Turn, Bundle] | None:
+    def _begun(self) -> tuple[Turn, Sitting] | None:
         """The turn of an open iteration, whatever became of its task or the settings since."""
         for turn in self.journal.unfinished():
-            bundle = self.state.bundles.get(turn.bundle)
-            if bundle is not None and bundle.phase is Phase.OPEN and bundle.iterations == turn.iteration:
-                return turn, bundle
+            sitting = Sitting.find(self.state, turn.bundle)
+            if sitting is not None and sitting.is_open and sitting.number == turn.iteration:
+                return turn, sitting
         return None
 
     @property
@@ -220,39 +218,38 @@ class Client(Role):
         turns = self.journal.turns()
         return [turn for turn in turns if turn.accepted or turn.skipped not in ("", "late")]
 
-    def _fetch_models(self, bundle: Bundle) -> None:
+    def _fetch_models(self, sitting: Sitting) -> None:
         """Download what every client of the bundle downloads, also one that does not post this time."""
-        if self._fetched != (bundle.number, bundle.iterations):
-            fetch_models(self.board, bundle)
-            self._fetched = (bundle.number, bundle.iterations)
+        if self._fetched != sitting.turn:
+            fetch_models(self.board, sitting)
+            self._fetched = sitting.turn
 
-    def _begin(self, checked: CheckedTask, bundle: Bundle) -> bool:
-        """Draw the time of the post and keep it; False if this newcomer still waits."""
-        state, current = self.state, bundle.current
-        assert current is not None
+    def _begin(self, checked: CheckedTask, sitting: Sitting) -> Turn | None:
+        """Draw the time of the post and keep it; None if this newcomer still waits."""
+        bundle, current = sitting.bundle, sitting.iteration
         if f"salt/{current.epoch}" not in self.directory.secrets:
-            return False
+            return None
         salt = salt_of(self.directory.secrets, current.epoch)
-        if not is_member(state, current, self.credential, salt):
-            return False
+        if not is_member(sitting, self.credential, salt):
+            return None
         drawn = current.number + secrets.randbelow(self.settings.first_wait + 1)
         if current.number < self.journal.first_iteration(current.epoch, bundle.number, drawn):
-            return False
+            return None
         charge = secrets.token_hex(16)
         turn = Turn(bundle.number, current.number, checked.posted.task_id, self.cover, charge, 0)
         try:
-            turn = replace(turn, post_at=draw_height(window(state, bundle)))
-            if state.height >= turn.post_at:
+            turn = replace(turn, post_at=draw_height(window(sitting)))
+            if self.state.height >= turn.post_at:
                 turn = replace(turn, skipped="late", reason="The client came after the drawn time.")
         except NoWindow as error:
             turn = replace(turn, skipped=error.code, reason=str(error))
         if self.settings.wanted.task:
             self.journal.choose_task(self.settings.wanted.task, turn.task)
         self.journal.begin(turn)
-        return True
+        return turn
 
-    def _take_turn(self, turn: Turn, bundle: Bundle) -> str:
-        self._fetch_models(bundle)
+    def _take_turn(self, turn: Turn, sitting: Sitting) -> str:
+        self._fetch_models(sitting)
         if turn.skipped:
             return f"the end of iteration {turn.iteration}, which it skips ({turn.skipped})"
         if turn.accepted:
@@ -261,24 +258,23 @@ class Client(Role):
             return self._post(turn)
         if not self.drafts.has(turn.bundle, turn.iteration):
             if self._underway is None or self._underway.turn != (turn.bundle, turn.iteration):
-                return self._begin_post(turn, bundle)
+                return self._begin_post(turn, sitting)
             if self.state.height < turn.post_at - SEAL_AHEAD:
                 return _end_of(turn)
-            self._seal(turn, bundle)
-        return self._post_in_time(turn, bundle)
+            self._seal(turn, self._underway, sitting)
+        return self._post_in_time(turn, sitting)
 
-    def _begin_post(self, turn: Turn, bundle: Bundle) -> str:
+    def _begin_post(self, turn: Turn, sitting: Sitting) -> str:
         """Charge the iteration and begin to train, or to make a cover post; sealed when its time comes."""
-        assert bundle.current is not None
-        salt = salt_of(self.directory.secrets, bundle.current.epoch)
+        salt = salt_of(self.directory.secrets, sitting.iteration.epoch)
         try:
             if turn.cover:
-                self._underway = self.maker.cover(self.board, bundle, salt)
+                self._underway = self.maker.cover(self.board, sitting, salt)
             else:
                 checked = check_task(self.state.tasks[turn.task], self._schema, self.credential.dt)
                 if not self.ledger.holds(turn.charge):
-                    self.settings.trust.check_bundle(self.state, bundle)
-                self._underway = self.maker.begin(self.board, bundle, checked, salt, turn.charge)
+                    self.settings.trust.check_bundle(self.state, sitting.bundle)
+                self._underway = self.maker.begin(self.board, sitting, checked, salt, turn.charge)
         except (PeerUnreachable, Refused, AttachmentMissing):
             raise
         except AnofelError as error:
@@ -288,19 +284,17 @@ class Client(Role):
             return self._skip(turn, error.code, str(error))
         return _end_of(turn)
 
-    def _seal(self, turn: Turn, bundle: Bundle) -> None:
+    def _seal(self, turn: Turn, underway: Underway, sitting: Sitting) -> None:
         """Encrypt what training made, or zero, and keep it: a retry sends the same bytes."""
-        assert self._underway is not None
-        assert bundle.current is not None
-        sealed, failure = self._underway.seal(len(bundle.current.submissions) + 1)
+        sealed, failure = underway.seal(len(sitting.iteration.submissions) + 1)
         self._underway = None
         self.journal.excuse(turn, failure)  # always one write; said when the iteration is over
         self.drafts.keep(sealed)
 
-    def _post_in_time(self, turn: Turn, bundle: Bundle) -> str:
+    def _post_in_time(self, turn: Turn, sitting: Sitting) -> str:
         height = self.state.height
         if height > turn.post_at + 1:
-            heights = window(self.state, bundle)
+            heights = window(sitting)
             rest = range(max(heights.start, height), heights.stop)
             if not rest:
                 return self._skip(turn, "late", "The client was not there at the drawn time.")
@@ -308,8 +302,7 @@ class Client(Role):
             self.journal.move(turn, turn.post_at)
         if height < turn.post_at:
             return _end_of(turn)
-        assert bundle.current is not None
-        if len(bundle.current.submissions) >= self.state.class_of(bundle).max_posts:
+        if sitting.is_full:
             return self._skip(turn, "iteration-full", "Others filled the iteration; nothing was sent.")
         pause(self.board.genesis.interval_ms / 1000 * secrets.randbelow(1000) / 1000)
         return self._post(turn)
@@ -362,27 +355,24 @@ class Client(Role):
         What nobody can decrypt is not charged: too few clients, or a failure before the count was open.
         From then on n − t members may open in private what fails in public (D-21).
         """
-        state = self.board.state
         for turn in self.journal.unfinished():
-            bundle = state.bundles.get(turn.bundle)
-            current = bundle.current if bundle is not None else None
-            if current is None or current.number < turn.iteration:
+            sitting = Sitting.find(self.board.state, turn.bundle)
+            if sitting is None or sitting.number < turn.iteration:
                 continue
+            current = sitting.iteration
             if current.number > turn.iteration:
                 self._finish(turn, "unknown")
                 continue
-            self._note_acceptance(turn, set(current.submissions), state)
+            self._note_acceptance(turn, sitting)
             position = next((p for p in current.positions if p.task_id == turn.task), None)
             if position is not None and position.progress.is_outcome:
                 if not position.is_release:
                     self.ledger.refund(turn.charge)
                 self._finish(turn, position.progress.value)
 
-    def _note_acceptance(self, turn: Turn, accepted: set[bytes], state: State) -> None:
-        scope_nullifier = self.credential.msk.iteration_nullifier(
-            self.credential.d, state.scope(state.bundles[turn.bundle])
-        )
-        if not turn.accepted and scope_nullifier.to_bytes() in accepted:
+    def _note_acceptance(self, turn: Turn, sitting: Sitting) -> None:
+        nullifier = self.credential.msk.iteration_nullifier(self.credential.d, sitting.scope)
+        if not turn.accepted and nullifier.to_bytes() in sitting.iteration.submissions:
             self.journal.accept(turn)
 
     def _finish(self, turn: Turn, outcome: str) -> None:

@@ -12,7 +12,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
-from anofel.board.state import Bundle, Phase, Progress, State, TaskState
+from anofel.board.seat import Seat
+from anofel.board.state import Bundle, Progress, State, TaskState
 from anofel.errors import AnofelError
 from anofel.primitives import DatasetType
 from anofel.privacy.plan import Plan
@@ -107,10 +108,8 @@ def is_live(state: State, task: TaskState) -> bool:
     """
     if not task.ended:
         return True
-    bundle = None if task.bundle is None else state.bundles[task.bundle]
-    if bundle is None or bundle.phase is not Phase.OPEN or bundle.current is None:
-        return False
-    return bundle.current.positions[task.position].progress is Progress.COLLECTING
+    seat = Seat.find(state, task.task_id)
+    return seat is not None and seat.is_open and seat.position.progress is Progress.COLLECTING
 
 
 def _named(live: list[TaskState], wanted: str, chosen: bytes | None) -> TaskState:

@@ -18,7 +18,8 @@ from typing import Self
 
 from cryptography import x509
 
-from anofel.board.state import Bundle, CommitteeMember, CommitteeShares, Phase, Progress, State
+from anofel.board.seat import Sitting
+from anofel.board.state import Bundle, CommitteeMember, CommitteeShares, Progress, State
 from anofel.errors import InvalidInput
 from anofel.ids import TaskId
 from anofel.privacy.ledger import FloorNotMet
@@ -80,10 +81,12 @@ class Trust:
 
     def check_bundle(self, state: State, bundle: Bundle) -> None:
         """Refuse a bundle that hides too little, or that strangers could open. Raises ``FloorNotMet``."""
-        if bundle.current is None or bundle.phase is not Phase.OPEN:
+        sitting = Sitting.find(state, bundle.number)
+        if sitting is None or not sitting.is_open:
             live = [task.task_id for task in state.live_tasks(bundle)]
         else:
-            live = [p.task_id for p in bundle.current.positions if p.progress is not Progress.ABSENT]
+            positions = sitting.iteration.positions
+            live = [position.task_id for position in positions if position.progress is not Progress.ABSENT]
         if len(live) < self.min_bundle:  # (4)
             raise FloorNotMet(
                 f"The bundle holds {len(live)} live tasks; this client demands {self.min_bundle} "

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from anofel.board.state import Bundle, Iteration, State
+from anofel.board.seat import Sitting
 from anofel.errors import AnofelError
 from anofel.ids import TaskId
 from anofel.learning.certified import CertifiedDataset
@@ -46,11 +46,10 @@ class NoWindow(AnofelError):
     code = "no-window"
 
 
-def window(state: State, bundle: Bundle) -> range:
+def window(sitting: Sitting) -> range:
     """Return the heights after which a post may be sent: from open + post_from to close − margin."""
-    current = bundle.current
-    assert current is not None
-    return range(current.opened_at + state.class_of(bundle).post_from, current.close_by - MARGIN + 1)
+    current = sitting.iteration
+    return range(current.opened_at + sitting.size.post_from, current.close_by - MARGIN + 1)
 
 
 def draw_height(heights: range) -> int:
@@ -60,16 +59,16 @@ def draw_height(heights: range) -> int:
     return heights.start + secrets.randbelow(len(heights))
 
 
-def is_member(state: State, current: Iteration, credential: Credential, salt: Salt) -> bool:
+def is_member(sitting: Sitting, credential: Credential, salt: Salt) -> bool:
     """Whether the client is under the root that was fixed when the iteration opened (D-07)."""
-    tree = state.client_trees.get(current.epoch)
+    tree = sitting.state.client_trees.get(sitting.iteration.epoch)
     if tree is None:
         return False
     try:
         position = tree.position(Commitment(credential.d, credential.msk, credential.dt, salt))
     except ValueError:
         return False
-    return position < current.num_clients
+    return position < sitting.iteration.num_clients
 
 
 @dataclass(frozen=True)
@@ -132,13 +131,12 @@ class PostMaker:
             self._floors.check_task(checked.plan, self._floors.min_anonymity_set)
         self._trained(checked).get_ready()
 
-    def cover(self, board: LightClient, bundle: Bundle, salt: Salt) -> Underway:
+    def cover(self, board: LightClient, sitting: Sitting, salt: Salt) -> Underway:
         """Begin a cover post, which trains nothing."""
-        prepared = self._prepare(board, bundle, None, salt)
-        return Underway((bundle.number, bundle.iterations), prepared, None, None)
+        return Underway(sitting.turn, self._prepare(board, sitting, None, salt), None, None)
 
     def begin(
-        self, board: LightClient, bundle: Bundle, checked: CheckedTask, salt: Salt, charge: str
+        self, board: LightClient, sitting: Sitting, checked: CheckedTask, salt: Salt, charge: str
     ) -> Underway:
         """Charge the iteration in the name of a turn, and begin its post.
 
@@ -147,25 +145,24 @@ class PostMaker:
         since what stopped it may have been the data. Raises ``FloorNotMet``, ``BudgetExceeded``,
         ``AlreadyCharged``, ``TaskRefused``, ``TrainingUnavailable``.
         """
-        current = bundle.current
-        assert current is not None
-        target = board.state.tasks[checked.posted.task_id].position
-        prepared, training = self._prepare(board, bundle, target, salt), None
+        current, task_id = sitting.iteration, checked.posted.task_id
+        target = board.state.tasks[task_id].position
+        prepared, training = self._prepare(board, sitting, target, salt), None
         if not self._ledger.holds(charge):
-            posted = fetch_models(board, bundle)[checked.posted.task_id]
+            posted = fetch_models(board, sitting)[task_id]
             self._floors.check_task(checked.plan, current.num_clients)
             trained = self._trained(checked)
             check_model(posted, checked, trained.get_ready())
             self._ledger.charge(
                 charge,
-                occasion_of(board.state, bundle, checked.posted.task_id),
+                occasion_of(sitting, task_id),
                 plan=checked.plan,
                 floors=self._floors,
                 anonymity_set=current.num_clients,
             )
             training = trained
             training.begin(posted)
-        return Underway((bundle.number, bundle.iterations), prepared, checked.plan, training)
+        return Underway(sitting.turn, prepared, checked.plan, training)
 
     def close(self) -> None:
         """End every training."""
@@ -187,16 +184,17 @@ class PostMaker:
         return self._certified
 
     def _prepare(
-        self, board: LightClient, bundle: Bundle, target: int | None, salt: Salt
+        self, board: LightClient, sitting: Sitting, target: int | None, salt: Salt
     ) -> PreparedSubmission:
         return prepare_submission(
-            board, bundle, self._credential, salt=salt, target=target, prover=self.prover
+            board, sitting, self._credential, salt=salt, target=target, prover=self.prover
         )
 
 
-def occasion_of(state: State, bundle: Bundle, task_id: TaskId) -> Occasion:
+def occasion_of(sitting: Sitting, task_id: TaskId) -> Occasion:
     """Name what a post in the current iteration would be charged for."""
-    return Occasion(board=state.genesis_hash, task=task_id, bundle=bundle.number, iteration=bundle.iterations)
+    bundle, iteration = sitting.turn
+    return Occasion(board=sitting.state.genesis_hash, task=task_id, bundle=bundle, iteration=iteration)
 
 
 def check_model(data: bytes, checked: CheckedTask, layout: Layout) -> None:

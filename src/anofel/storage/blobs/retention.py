@@ -11,6 +11,7 @@
 from dataclasses import dataclass
 from itertools import takewhile
 
+from anofel.board.seat import Sitting
 from anofel.board.state import State
 from anofel.ids import BlobHash
 from anofel.messages import (
@@ -43,9 +44,8 @@ def kept_by(state: State, body: Body) -> list[KeptBlob]:
 
 def payloads_until(state: State, number: int) -> int:
     """Return the last height at which the payloads of a bundle's current iteration are kept (rule 1)."""
-    bundle = state.bundles[number]
-    size, current = state.class_of(bundle), bundle.current
-    assert current is not None
+    sitting = Sitting.of(state, number)
+    size, current = sitting.size, sitting.iteration
     return current.close_by + size.aggregate + size.count + size.sum + state.genesis.limits.grace
 
 
@@ -60,11 +60,12 @@ def kept_by_exclusion(state: State) -> list[KeptBlob]:
         (state.bundles[number] for number in reversed(state.remembered)),
     )
     for bundle in [*state.bundles.live(), *last]:
-        if bundle.current is None:
+        sitting = Sitting.find(state, bundle.number)
+        if sitting is None:
             continue
-        for place, position in enumerate(bundle.current.positions):
+        for place, position in enumerate(sitting.iteration.positions):
             for nullifier, _reason in position.agreed.excluded if position.agreed else ():
-                payload = bundle.current.submissions[nullifier].payloads[place]
+                payload = sitting.iteration.submissions[nullifier].payloads[place]
                 kept.append(KeptBlob(payload.sha256, None))
     return kept
 
