@@ -10,8 +10,8 @@ import pytest
 from anofel.disk.files import write_new_directory
 from anofel.pki.certificates import Purpose, RoleKey
 from anofel.pki.testing_ca import TestAuthority
-from anofel.proofs.ceremony.receipts import Receipt
-from anofel.proofs.ceremony.transcript import Transcript, new_ceremony
+from anofel.proofs.ceremony.receipts import ContributionReceipt
+from anofel.proofs.ceremony.transcript import CeremonyTranscript, new_ceremony
 
 FETCH = Path(__file__).parents[2] / "tools" / "powers" / "fetch.py"
 BEACON = b"a value that was announced"
@@ -35,13 +35,13 @@ def signer() -> RoleKey:
 
 
 @pytest.fixture(scope="session")
-def states(power8: Path, digest8: bytes, signer: RoleKey) -> list[Transcript]:
+def states(power8: Path, digest8: bytes, signer: RoleKey) -> list[CeremonyTranscript]:
     """After nobody, one, two and three people, and after the beacon."""
     files = new_ceremony(power8, other_powers=digest8, statements=("ownership",), beacon_source="dice")
-    made = [Transcript.of_files(files, other_powers=digest8)]
+    made = [CeremonyTranscript.of_files(files, other_powers=digest8)]
     for name in PEOPLE:
         after, _locked = made[-1].contribute(name)
-        receipt = Receipt.make(
+        receipt = ContributionReceipt.make(
             name=name,
             number=len(after.hashes),
             powers=after.powers_digest,
@@ -54,7 +54,7 @@ def states(power8: Path, digest8: bytes, signer: RoleKey) -> list[Transcript]:
 
 
 @pytest.fixture
-def ended(states: list[Transcript], tmp_path: Path) -> Path:
+def ended(states: list[CeremonyTranscript], tmp_path: Path) -> Path:
     write_new_directory(tmp_path / "ended", dict(states[-1].files))
     return tmp_path / "ended"
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from anofel.errors import InvalidCeremony
-from anofel.proofs.ceremony.transcript import Transcript
+from anofel.proofs.ceremony.transcript import CeremonyTranscript
 from anofel.roles.ceremony.drop import RECEIPT, WAIT_SECONDS, Drop, DropRefused
 from tests.ceremony.conftest import BEACON
 from tests.ceremony.test_cli_ceremony import anofel
@@ -31,11 +31,11 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def drop(states: list[Transcript], tmp_path: Path, clock: Clock) -> Drop:
+def drop(states: list[CeremonyTranscript], tmp_path: Path, clock: Clock) -> Drop:
     return Drop(tmp_path / "drop", states[0], turn_seconds=100, clock=clock)
 
 
-def next_file(state: Transcript) -> bytes:
+def next_file(state: CeremonyTranscript) -> bytes:
     return state.contribute("somebody")[0].files[KEY]
 
 
@@ -65,7 +65,7 @@ def test_rule_2_who_does_not_ask_loses_its_place(drop: Drop, clock: Clock) -> No
         drop.place(waiting)
 
 
-def test_rule_3_only_what_is_expected_is_handed_in(drop: Drop, states: list[Transcript]) -> None:
+def test_rule_3_only_what_is_expected_is_handed_in(drop: Drop, states: list[CeremonyTranscript]) -> None:
     ticket = drop.join()
     with refusal("unknown-file"):
         drop.hand_in(ticket, "powers.ptau", b"")
@@ -75,7 +75,7 @@ def test_rule_3_only_what_is_expected_is_handed_in(drop: Drop, states: list[Tran
         drop.hand_in("nobody", KEY, b"")
 
 
-def test_rule_4_only_a_good_contribution_is_taken(drop: Drop, states: list[Transcript]) -> None:
+def test_rule_4_only_a_good_contribution_is_taken(drop: Drop, states: list[CeremonyTranscript]) -> None:
     ticket = drop.join()
     for data, words in (
         (b"hello", "not a .zkey file"),
@@ -93,7 +93,7 @@ def test_rule_4_only_a_good_contribution_is_taken(drop: Drop, states: list[Trans
 
 
 def test_rule_5_a_drop_goes_on_from_its_newest_state(
-    drop: Drop, states: list[Transcript], digest8: bytes, tmp_path: Path
+    drop: Drop, states: list[CeremonyTranscript], digest8: bytes, tmp_path: Path
 ) -> None:
     states[0].write(tmp_path / "start")
     ticket = drop.join()
@@ -108,12 +108,12 @@ def test_rule_5_a_drop_goes_on_from_its_newest_state(
         Drop.open(drop.path, tmp_path / "other", other_powers=digest8)
 
 
-def test_nobody_joins_a_ceremony_that_has_ended(states: list[Transcript], tmp_path: Path) -> None:
+def test_nobody_joins_a_ceremony_that_has_ended(states: list[CeremonyTranscript], tmp_path: Path) -> None:
     with refusal("ceremony-ended"):
         Drop(tmp_path, states[-1]).join()
 
 
-def test_contributors_come_by_http(states: list[Transcript], digest8: bytes, tmp_path: Path) -> None:
+def test_contributors_come_by_http(states: list[CeremonyTranscript], digest8: bytes, tmp_path: Path) -> None:
     states[0].write(tmp_path / "c0")
     other = ("--other-powers-of-tau", digest8.hex())
     command = [sys.executable, "-m", "anofel", "setup", "ceremony", "serve", tmp_path / "c0"]

@@ -6,7 +6,7 @@ import pytest
 
 from anofel._core import keys as core
 from anofel.errors import AnofelError
-from anofel.proofs.ceremony.transcript import POWERS, Transcript
+from anofel.proofs.ceremony.transcript import POWERS, CeremonyTranscript
 from tests.ceremony import plain_verifier
 from tests.ceremony.conftest import BEACON
 
@@ -31,20 +31,20 @@ def swap(section: int, size: int, left: int) -> Callable[[bytes], bytes]:
     return change
 
 
-def plain(state: Transcript, **replaced: bytes) -> bytes:
+def plain(state: CeremonyTranscript, **replaced: bytes) -> bytes:
     files = state.files | replaced
     shape = core.shape("ownership").digest
     first, last = files["ownership.first.zkey"], files["ownership.zkey"]
     return plain_verifier.verify(files[POWERS], core.r1cs("ownership"), shape, first, last, BEACON)
 
 
-def ours(state: Transcript, digest8: bytes, **replaced: bytes) -> bytes:
-    made = Transcript.of_files(state.files | replaced, other_powers=digest8)
+def ours(state: CeremonyTranscript, digest8: bytes, **replaced: bytes) -> bytes:
+    made = CeremonyTranscript.of_files(state.files | replaced, other_powers=digest8)
     made.check_end()
     return made.digest
 
 
-def test_both_accept_and_derive_the_same_digest(states: list[Transcript], digest8: bytes) -> None:
+def test_both_accept_and_derive_the_same_digest(states: list[CeremonyTranscript], digest8: bytes) -> None:
     assert plain(states[-1]) == ours(states[-1], digest8) == states[-1].digest
 
 
@@ -61,7 +61,7 @@ BAD: list[tuple[str, Callable[[bytes], bytes], str]] = [
 
 @pytest.mark.parametrize(("name", "change", "what"), BAD)
 def test_both_refuse(
-    states: list[Transcript], digest8: bytes, name: str, change: Callable[[bytes], bytes], what: str
+    states: list[CeremonyTranscript], digest8: bytes, name: str, change: Callable[[bytes], bytes], what: str
 ) -> None:
     replaced = {name: change(states[-1].files[name])}
     with pytest.raises(plain_verifier.Wrong, match=what):
@@ -70,7 +70,7 @@ def test_both_refuse(
         ours(states[-1], digest8, **replaced)
 
 
-def test_both_refuse_a_ceremony_that_has_not_ended(states: list[Transcript]) -> None:
+def test_both_refuse_a_ceremony_that_has_not_ended(states: list[CeremonyTranscript]) -> None:
     for state, what in ((states[1], "people"), (states[3], "beacon")):
         with pytest.raises(plain_verifier.Wrong, match=f"^{what}$"):
             plain(state)

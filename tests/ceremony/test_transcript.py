@@ -12,15 +12,15 @@ from anofel.errors import InvalidCeremony, InvalidInput, InvalidSignature
 from anofel.pki.certificates import CertificateRefused, Purpose, RoleKey
 from anofel.pki.testing_ca import TestAuthority
 from anofel.proofs.ceremony.finished import derive_keys
-from anofel.proofs.ceremony.receipts import Receipt
-from anofel.proofs.ceremony.transcript import AGREEMENT, POWERS, PUBLIC_POWERS, Transcript
+from anofel.proofs.ceremony.receipts import ContributionReceipt
+from anofel.proofs.ceremony.transcript import AGREEMENT, POWERS, PUBLIC_POWERS, CeremonyTranscript
 from tests.ceremony.conftest import BEACON, PEOPLE
 
 Files = dict[str, bytes]
 
 
-def test_three_people_and_a_beacon_hold(states: list[Transcript], digest8: bytes) -> None:
-    found = Transcript.of_files(states[-1].files, other_powers=digest8)
+def test_three_people_and_a_beacon_hold(states: list[CeremonyTranscript], digest8: bytes) -> None:
+    found = CeremonyTranscript.of_files(states[-1].files, other_powers=digest8)
     found.check_end()
     assert found.names == [*PEOPLE, "beacon"]
     assert (found.num_people, found.has_ended) == (3, True)
@@ -29,7 +29,7 @@ def test_three_people_and_a_beacon_hold(states: list[Transcript], digest8: bytes
     assert found.digest == states[-1].digest
 
 
-def test_a_contribution_draws_anew(states: list[Transcript]) -> None:
+def test_a_contribution_draws_anew(states: list[CeremonyTranscript]) -> None:
     one, two = (states[0].contribute("x")[0] for _ in range(2))
     assert one.hashes != two.hashes
 
@@ -40,11 +40,11 @@ def test_the_public_file_is_pinned_whole() -> None:
     assert len(PUBLIC_POWERS) == 64
 
 
-def test_other_powers_need_to_be_named(states: list[Transcript], digest8: bytes) -> None:
+def test_other_powers_need_to_be_named(states: list[CeremonyTranscript], digest8: bytes) -> None:
     with pytest.raises(InvalidInput, match=f"--other-powers-of-tau {digest8.hex()}"):
-        Transcript.of_files(states[-1].files)
+        CeremonyTranscript.of_files(states[-1].files)
     with pytest.raises(InvalidInput, match="not the public file"):
-        Transcript.of_files(states[-1].files, other_powers=bytes(64))
+        CeremonyTranscript.of_files(states[-1].files, other_powers=bytes(64))
 
 
 def edited(files: Files, **changes: object) -> Files:
@@ -74,13 +74,13 @@ DAMAGE: list[tuple[Callable[[Files], Files], str]] = [
 
 @pytest.mark.parametrize(("damage", "words"), DAMAGE)
 def test_a_damaged_ceremony_is_refused(
-    states: list[Transcript], digest8: bytes, damage: Callable[[Files], Files], words: str
+    states: list[CeremonyTranscript], digest8: bytes, damage: Callable[[Files], Files], words: str
 ) -> None:
     with pytest.raises((InvalidCeremony, InvalidInput), match=words):
-        Transcript.of_files(damage(states[-1].files), other_powers=digest8)
+        CeremonyTranscript.of_files(damage(states[-1].files), other_powers=digest8)
 
 
-def test_the_end_needs_two_people_and_the_announced_beacon(states: list[Transcript]) -> None:
+def test_the_end_needs_two_people_and_the_announced_beacon(states: list[CeremonyTranscript]) -> None:
     for state in states[:2]:
         with pytest.raises(InvalidCeremony, match="2 are needed before a ceremony ends"):
             state.end(BEACON)
@@ -102,7 +102,7 @@ def test_the_end_needs_two_people_and_the_announced_beacon(states: list[Transcri
         derive_keys(states[-1])
 
 
-def test_a_receipt_belongs_to_its_contribution(states: list[Transcript], signer: RoleKey) -> None:
+def test_a_receipt_belongs_to_its_contribution(states: list[CeremonyTranscript], signer: RoleKey) -> None:
     mine, other = states[1].receipts[0], states[0].contribute("Clinic A")[0]
     mine.verify(states[-1].hashes)
     with pytest.raises(InvalidCeremony, match="contribution 1 that is not in here"):
@@ -117,12 +117,12 @@ def test_a_receipt_belongs_to_its_contribution(states: list[Transcript], signer:
         replace(mine, beacon_source="other dice").verify(states[-1].hashes)
     with pytest.raises(InvalidCeremony, match="a signature and no certificate"):
         replace(mine, chain=()).verify(states[-1].hashes)
-    assert Receipt.from_bytes(mine.to_bytes()) == mine
+    assert ContributionReceipt.from_bytes(mine.to_bytes()) == mine
     with pytest.raises(InvalidInput, match="canonical"):
-        Receipt.from_bytes(b" " + mine.to_bytes())
+        ContributionReceipt.from_bytes(b" " + mine.to_bytes())
 
 
-def test_a_receipt_names_its_signer(states: list[Transcript], signer: RoleKey) -> None:
+def test_a_receipt_names_its_signer(states: list[CeremonyTranscript], signer: RoleKey) -> None:
     mine, unsigned = states[-1].receipts[:2]
     mine.expect_signer(signer.chain[0])
     stranger = TestAuthority.create()
@@ -136,21 +136,23 @@ def test_a_receipt_names_its_signer(states: list[Transcript], signer: RoleKey) -
         unsigned.verify_signer([stranger.root])
 
 
-def test_one_secret_for_two_statements_is_refused(states: list[Transcript]) -> None:
+def test_one_secret_for_two_statements_is_refused(states: list[CeremonyTranscript]) -> None:
     key = states[1].keys[0]
     with pytest.raises(InvalidCeremony, match="has the same x, up to its sign"):
         core.verify_together([key, key])
 
 
-def test_receipts_that_do_not_belong_spoil_the_directory(states: list[Transcript], digest8: bytes) -> None:
+def test_receipts_that_do_not_belong_spoil_the_directory(
+    states: list[CeremonyTranscript], digest8: bytes
+) -> None:
     other = states[0].contribute("Clinic A")[0]
     files = other.files | {"0001.receipt.json": states[1].files["0001.receipt.json"]}
     with pytest.raises(InvalidCeremony, match="contribution 1 that is not in here"):
-        Transcript.of_files(files, other_powers=digest8)
+        CeremonyTranscript.of_files(files, other_powers=digest8)
 
 
 def test_what_was_made_elsewhere_goes_through_the_same_checks(
-    states: list[Transcript], digest8: bytes
+    states: list[CeremonyTranscript], digest8: bytes
 ) -> None:
     """Another tool hands back a file; only the file matters."""
     elsewhere = states[1].contribute("made elsewhere")[0]
@@ -166,7 +168,7 @@ def test_what_was_made_elsewhere_goes_through_the_same_checks(
             states[1].take(files)
 
 
-def other_first(states: list[Transcript]) -> bytes:
+def other_first(states: list[CeremonyTranscript]) -> bytes:
     other = states[0].contribute("somebody else")[0].contribute("and one more")[0]
     return other.files["ownership.zkey"]
 

@@ -10,7 +10,7 @@ import pytest
 from anofel._core import ceremony as core
 from anofel.errors import InvalidCeremony
 from anofel.proofs.ceremony.finished import finish, open_verified, verify_keys
-from anofel.proofs.ceremony.transcript import Transcript, new_ceremony
+from anofel.proofs.ceremony.transcript import CeremonyTranscript, new_ceremony
 from anofel.proofs.ceremony.verified import recall
 from anofel.proofs.export import make_example
 from anofel.proofs.keys import CLAIMED_ORIGIN, STATEMENTS, VERIFIED_ORIGIN, KeyDirectory
@@ -29,7 +29,7 @@ def test_a_ceremony_makes_the_keys_of_a_board(tmp_path: Path, own_state: Path) -
     (tmp_path / "toy.ptau").write_bytes(toy)
     digest = hashlib.blake2b(toy).digest()
     files = new_ceremony(tmp_path / "toy.ptau", other_powers=digest)
-    state = Transcript.of_files(files, other_powers=digest)
+    state = CeremonyTranscript.of_files(files, other_powers=digest)
     for name in PEOPLE:
         state, _locked = state.contribute(name)
     keys, ended = finish(state, BEACON, tmp_path / "keys")

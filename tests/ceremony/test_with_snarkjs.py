@@ -10,7 +10,7 @@ import pytest
 
 from anofel._core import ceremony as core
 from anofel._core import keys as core_keys
-from anofel.proofs.ceremony.transcript import Transcript
+from anofel.proofs.ceremony.transcript import CeremonyTranscript
 from anofel.proofs.export import make_example
 from anofel.proofs.statements import OwnershipProver, OwnershipVerifier
 from tests.ceremony.conftest import BEACON
@@ -37,7 +37,11 @@ def snarkjs() -> Callable[..., str]:
 
 @pytest.mark.slow
 def test_a_mixed_ceremony_passes_both_verifiers(
-    snarkjs: Callable[..., str], states: list[Transcript], power8: Path, digest8: bytes, tmp_path: Path
+    snarkjs: Callable[..., str],
+    states: list[CeremonyTranscript],
+    power8: Path,
+    digest8: bytes,
+    tmp_path: Path,
 ) -> None:
     ours, theirs = tmp_path / "ours.zkey", tmp_path / "theirs.zkey"
     ours.write_bytes(states[1].files["ownership.zkey"])
@@ -45,7 +49,7 @@ def test_a_mixed_ceremony_passes_both_verifiers(
     mixed = states[1].take({"ownership.zkey": theirs.read_bytes()})
     assert mixed.names == ["Clinic A", "made with snarkjs"]
     mixed = mixed.contribute("Clinic C")[0].end(BEACON)
-    Transcript.of_files(mixed.files, other_powers=digest8).check_end()
+    CeremonyTranscript.of_files(mixed.files, other_powers=digest8).check_end()
 
     (tmp_path / "last.zkey").write_bytes(mixed.files["ownership.zkey"])
     (tmp_path / "circuit.r1cs").write_bytes(core_keys.r1cs("ownership"))

@@ -13,7 +13,7 @@ from anofel.committee.errors import InvalidCommittee, KeyGenerationFailed
 from anofel.committee.interface import KeyGenerationRun, RoundMessage, RoundResult
 from anofel.committee.ristretto import round1_deal
 from anofel.committee.ristretto.key_generation import NUM_ROUNDS, RistrettoKeyGeneration, RistrettoKeys
-from anofel.committee.ristretto.run import Plan
+from anofel.committee.ristretto.run import RunPlan
 from anofel.committee.ristretto.verdict import Complaint, Confirmation
 from anofel.committee.sealing import SealingKey, binding, seal
 from tests.committee.world import Committee, a_run, generate, name
@@ -158,7 +158,7 @@ def test_messages_of_the_wrong_length_name_their_sender() -> None:
 def deal_badly(results: list[RoundResult], dealer: int, receiver: int, share: bytes) -> list[RoundMessage]:
     """Replace what a dealer sealed for one receiver."""
     messages = [result.message for result in results]
-    plan = Plan(RUN, 2, "test")
+    plan = RunPlan(RUN, 2, "test")
     history = results[0].state.history[0]  # type: ignore[attr-defined]
     part = seal(history[receiver][:32], share, binding(plan.digest, dealer, receiver))
     place = receiver - 1 if receiver < dealer else receiver - 2
@@ -290,7 +290,7 @@ def test_members_are_named_once_each() -> None:
 def test_shares_are_sealed_never_sent_in_the_clear() -> None:
     results = results_after(1)
     dealt = results[0].message.body
-    plan = Plan(RUN, 2, "test")
+    plan = RunPlan(RUN, 2, "test")
     key = SealingKey.from_bytes(results[1].state.kept.sealing)  # type: ignore[attr-defined]
     share = round1_deal.open_part(plan, {1: dealt}, 1, 2, key)
     assert share not in dealt

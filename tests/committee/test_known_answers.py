@@ -8,7 +8,7 @@ import pytest
 
 from anofel.committee.interface import Envelope
 from anofel.committee.ristretto.key_generation import RistrettoKeyGeneration
-from anofel.committee.ristretto.run import Plan
+from anofel.committee.ristretto.run import RunPlan
 from tests.committee import plain_ristretto as group
 from tests.committee import plain_transcript as transcript
 from tests.committee.plain_contribution import public_coefficients
@@ -62,7 +62,7 @@ def test_a_proof_of_plaintext_knowledge_made_by_hand_is_accepted(lattice: Commit
 def test_a_proof_of_possession_holds_by_hand() -> None:
     """z·G = R + c·Σ w_j·φ_j0, for a run of two keys and t = 2."""
     run, member = a_run(3, 2), 2
-    plan = Plan(run, 2, "test")
+    plan = RunPlan(run, 2, "test")
     body = RistrettoKeyGeneration(2, "test").begin(run, member).message.body[32:]
     dealt, first, answer = body[:-64], body[-64:-32], int.from_bytes(body[-32:], "little")
     fields = [("run", plan.digest), ("member", member.to_bytes(8, "little")), ("dealt", dealt)]

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from paillier_support import shape_of
 
 from anofel.committee.paillier.arithmetic import modular
-from anofel.committee.paillier.arithmetic.integers import Malformed, Reader, decode, encode
+from anofel.committee.paillier.arithmetic.integers import IntegerReader, Malformed, decode, encode
 from anofel.committee.paillier.arithmetic.parameters import dealt_bits, delta
 from anofel.committee.paillier.arithmetic.randomness import SeededRandomness, SystemRandomness
 from anofel.committee.paillier.arithmetic.sharing import (
@@ -127,6 +127,6 @@ def test_unreduced_short_and_long_vectors_are_malformed() -> None:
     with pytest.raises(Malformed):
         decode(b"123", 4, 1, 2**32)
     with pytest.raises(Malformed, match="short"):
-        Reader(b"").raw(1)
+        IntegerReader(b"").raw(1)
     with pytest.raises(Malformed, match="long"):
-        Reader(b"1").end()
+        IntegerReader(b"1").end()

@@ -23,7 +23,7 @@ from anofel.proofs.keys import KeyDirectory
 from anofel.simulation import InsecurePlainSimulation, SimulatedTask, Simulation
 from anofel.simulation import selection as selection_module
 from anofel.simulation.parts import Begun
-from anofel.simulation.record import Record
+from anofel.simulation.record import RunRecord
 from anofel.simulation.selection import BestModels
 from anofel.simulation.studies import RowSource
 from tests.patients import make_dataset, make_table, make_task
@@ -213,7 +213,7 @@ def test_a_record_that_is_none_is_refused(tmp_path: Path) -> None:
     for text in ("{", "[]", '{"tasks": 1}'):
         (tmp_path / "result.json").write_text(text)
         with pytest.raises(InvalidInput, match="is not the result"):
-            Record.resume(tmp_path)
+            RunRecord.resume(tmp_path)
 
 
 def test_models_are_named_by_task_and_iteration() -> None:

@@ -10,8 +10,8 @@ from anofel.cli import ceremony_powers
 from anofel.cli.output import JsonOption, note, print_json, print_table, print_text, progress_bar
 
 if TYPE_CHECKING:
-    from anofel.proofs.ceremony.receipts import Receipt
-    from anofel.proofs.ceremony.transcript import Transcript
+    from anofel.proofs.ceremony.receipts import ContributionReceipt
+    from anofel.proofs.ceremony.transcript import CeremonyTranscript
     from anofel.proofs.ceremony.verified import Verdict
     from anofel.roles.ceremony.visit import Visit
 
@@ -175,22 +175,22 @@ def verify(
     Example: anofel setup ceremony verify keys --mine ceremony-1.receipt.json
     """
     from anofel.proofs.ceremony.finished import conclude, verify_keys
-    from anofel.proofs.ceremony.receipts import Receipt
-    from anofel.proofs.ceremony.transcript import Transcript
+    from anofel.proofs.ceremony.receipts import ContributionReceipt
+    from anofel.proofs.ceremony.transcript import CeremonyTranscript
     from anofel.proofs.keys import CEREMONY, MANIFEST, STATEMENTS, KeyDirectory
 
     has_keys, other = (directory / MANIFEST).exists(), _digest(other_powers)
     verdict = None
     with progress_bar("Verifying") as progress:
         place = directory / CEREMONY if has_keys else directory
-        found = Transcript.open(place, other_powers=other, on_progress=progress)
+        found = CeremonyTranscript.open(place, other_powers=other, on_progress=progress)
         if has_keys:
             verdict = verify_keys(KeyDirectory.open(directory), other_powers=other, on_progress=progress)
         elif found.has_ended and found.agreement.statements == STATEMENTS:
             verdict = conclude(found, on_progress=progress)
         elif found.has_ended:
             found.check_end()
-    checked = [Receipt.read(mine)] if mine else []
+    checked = [ContributionReceipt.read(mine)] if mine else []
     for receipt in checked:
         receipt.verify(found.hashes)
     _check_signers(found, checked, certificate, root or [])
@@ -228,7 +228,7 @@ def finish(
     from anofel.disk.files import FileExists
     from anofel.errors import InvalidInput
     from anofel.proofs.ceremony.finished import finish as finish_ceremony
-    from anofel.proofs.ceremony.transcript import Transcript
+    from anofel.proofs.ceremony.transcript import CeremonyTranscript
     from anofel.proofs.keys import STATEMENTS
 
     if out.exists():
@@ -238,7 +238,7 @@ def finish(
     except ValueError:
         raise InvalidInput("--beacon is not hexadecimal.") from None
     with progress_bar("Verifying the ceremony") as progress:
-        found = Transcript.open(directory, other_powers=_digest(other_powers), on_progress=progress)
+        found = CeremonyTranscript.open(directory, other_powers=_digest(other_powers), on_progress=progress)
         if found.agreement.statements == STATEMENTS:
             keys, ended = finish_ceremony(found, value, out, on_progress=progress)
             ids = {name: keys.verification[name].key_id.hex() for name in STATEMENTS}
@@ -312,9 +312,9 @@ def serve(
 
 def _begin(
     source: str, other: bytes | None, patience: float, ca_file: Path | None
-) -> "tuple[Transcript, Visit | None]":
+) -> "tuple[CeremonyTranscript, Visit | None]":
     """Read or fetch the ceremony so far and verify it; at a drop, wait for the turn first."""
-    from anofel.proofs.ceremony.transcript import Transcript
+    from anofel.proofs.ceremony.transcript import CeremonyTranscript
 
     visit = None
     if source.startswith(("http://", "https://")):
@@ -327,7 +327,7 @@ def _begin(
     with progress_bar("Verifying the ceremony so far") as progress:
         if visit is not None:
             return visit.fetch(other_powers=other, on_progress=progress), visit
-        return Transcript.open(Path(source), other_powers=other, on_progress=progress), None
+        return CeremonyTranscript.open(Path(source), other_powers=other, on_progress=progress), None
 
 
 def _digest(text: str | None) -> bytes | None:
@@ -353,10 +353,10 @@ def _role(certificate: Path | None, key: Path | None) -> Any:
     return None if certificate is None or key is None else RoleKey.from_files(certificate, key)
 
 
-def _receipt(after: "Transcript", name: str, role: Any) -> "Receipt":
-    from anofel.proofs.ceremony.receipts import Receipt
+def _receipt(after: "CeremonyTranscript", name: str, role: Any) -> "ContributionReceipt":
+    from anofel.proofs.ceremony.receipts import ContributionReceipt
 
-    return Receipt.make(
+    return ContributionReceipt.make(
         name=name,
         number=len(after.hashes),
         powers=after.powers_digest,
@@ -367,7 +367,10 @@ def _receipt(after: "Transcript", name: str, role: Any) -> "Receipt":
 
 
 def _check_signers(
-    found: "Transcript", mine: "list[Receipt]", certificate: Path | None, roots: list[Path]
+    found: "CeremonyTranscript",
+    mine: "list[ContributionReceipt]",
+    certificate: Path | None,
+    roots: list[Path],
 ) -> None:
     from cryptography import x509
     from cryptography.hazmat.primitives.serialization import Encoding
@@ -392,7 +395,7 @@ def _check_signers(
         receipt.verify_signer(trusted)
 
 
-def _report(found: "Transcript", verdict: "Verdict | None") -> dict[str, Any]:
+def _report(found: "CeremonyTranscript", verdict: "Verdict | None") -> dict[str, Any]:
     signers = {receipt.number: receipt.signer for receipt in found.receipts}
     contributions = [
         {
@@ -419,13 +422,13 @@ def _report(found: "Transcript", verdict: "Verdict | None") -> dict[str, Any]:
     }
 
 
-def _is_public(found: "Transcript") -> bool:
+def _is_public(found: "CeremonyTranscript") -> bool:
     from anofel.proofs.ceremony.transcript import PUBLIC_POWERS
 
     return found.powers_digest == PUBLIC_POWERS
 
 
-def _trust(found: "Transcript", verdict: "Verdict | None") -> list[str]:
+def _trust(found: "CeremonyTranscript", verdict: "Verdict | None") -> list[str]:
     from anofel.proofs.ceremony.transcript import PUBLIC_POWERS_PEOPLE
 
     people = found.num_people

@@ -12,7 +12,7 @@ from anofel.cli.output import note, print_json, print_table, print_text, progres
 if TYPE_CHECKING:
     from anofel.simulation import InsecurePlainSimulation, IterationResult, SimulatedTask, Simulation
     from anofel.simulation.parts import OnProgress
-    from anofel.simulation.record import Record
+    from anofel.simulation.record import RunRecord
     from anofel.simulation.selection import BestModels
 
 INTERRUPTED: Final = 130
@@ -66,18 +66,18 @@ def run(parts: Sequence["SimulatedTask"], settings: Settings, *, as_json: bool) 
         raise typer.Exit(INTERRUPTED)
 
 
-def _record(settings: Settings) -> "Record | None":
+def _record(settings: Settings) -> "RunRecord | None":
     from anofel.errors import InvalidInput
-    from anofel.simulation.record import Record
+    from anofel.simulation.record import RunRecord
 
     if settings.out is None:
         if settings.resume:
             raise InvalidInput("--resume needs --out, the directory of the run.")
         return None
-    return Record.resume(settings.out) if settings.resume else Record.new(settings.out)
+    return RunRecord.resume(settings.out) if settings.resume else RunRecord.new(settings.out)
 
 
-def _goes_on(part: "SimulatedTask", record: "Record | None", best: "BestModels") -> "SimulatedTask":
+def _goes_on(part: "SimulatedTask", record: "RunRecord | None", best: "BestModels") -> "SimulatedTask":
     """Let a task begin where an earlier run ended."""
     if record is None or not record.document:
         return part
@@ -95,7 +95,7 @@ class _Journal:
         self,
         parts: Sequence["SimulatedTask"],
         settings: Settings,
-        record: "Record | None",
+        record: "RunRecord | None",
         best: "BestModels",
         earlier: list[dict[str, Any]],
     ) -> None:

@@ -19,7 +19,7 @@ AUTHORITY: Final = "authority"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Board:
+class BoardParty:
     """The machine of the node."""
 
     machine: str = "board"
@@ -87,7 +87,7 @@ class Parties:
     """The name of the certificate authority."""
     tls_root: str = ""
     """The root of the TLS certificates, if no public authority issued them."""
-    board: Board
+    board: BoardParty
     certifier: tuple[CertifierParty, ...]
     committee: tuple[CommitteeParty, ...]
     owner: tuple[OwnerParty, ...]

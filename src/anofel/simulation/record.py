@@ -28,7 +28,7 @@ _MAX_RESULT: Final = 1 << 28
 
 
 @dataclass
-class Record:
+class RunRecord:
     """The directory of a run, and everything that earlier runs left in it."""
 
     directory: Path
@@ -36,7 +36,7 @@ class Record:
     """What ``result.json`` holds."""
 
     @classmethod
-    def new(cls, directory: Path) -> "Record":
+    def new(cls, directory: Path) -> "RunRecord":
         """Make a new directory. Raises ``InvalidInput`` if there is something in it."""
         try:
             directory.mkdir(parents=True, exist_ok=True)
@@ -50,7 +50,7 @@ class Record:
         return cls(directory)
 
     @classmethod
-    def resume(cls, directory: Path) -> "Record":
+    def resume(cls, directory: Path) -> "RunRecord":
         """Open the directory of an earlier run. Raises ``InvalidInput``."""
         path = directory / RESULT
         if not path.is_file():

@@ -10,7 +10,7 @@ from anofel.committee.handover import Dealt, HandoverRounds, Received, settle_ha
 from anofel.committee.interface import CommitteeKey, HandoverRun, SecretKeyShare
 from anofel.committee.paillier.arithmetic import dealing
 from anofel.committee.paillier.arithmetic.dealing import PaillierPlan
-from anofel.committee.paillier.arithmetic.integers import Malformed, Reader
+from anofel.committee.paillier.arithmetic.integers import IntegerReader, Malformed
 from anofel.committee.paillier.key import (
     PaillierKey,
     SecretPaillierShare,
@@ -88,7 +88,7 @@ class PaillierHandover(HandoverRounds[SecretPaillierShare]):
 
     def new_share(self, key: CommitteeKey, member: int, received: bytes) -> SecretPaillierShare:
         """Read what was received."""
-        ours, reader = own(key), Reader(received)
+        ours, reader = own(key), IntegerReader(received)
         scalars, value = reader.framed(), int.from_bytes(reader.framed(), "little")
         with refusing(ShareRefused):
             secrets = core.Secrets.read(count_keys_of(ours.count_key), member, scalars)
@@ -142,7 +142,7 @@ def _split(bodies: Bodies, *, dealers: bool) -> tuple[dict[int, bytes], dict[int
     """Return count parts and own parts; a malformed body names its sender."""
     count, own = {}, {}
     for sender, body in bodies.items():
-        reader = Reader(body)
+        reader = IntegerReader(body)
         try:
             count[sender], own[sender] = reader.framed(), reader.framed()
             reader.end()

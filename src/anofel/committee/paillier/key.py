@@ -17,7 +17,7 @@ from anofel.committee.count_key import POINT_LENGTH, SCALAR_LENGTH, CountKey, Se
 from anofel.committee.errors import InvalidCommittee, KeyRefused, ShareRefused
 from anofel.committee.interface import CommitteeKey
 from anofel.committee.kept import Kept
-from anofel.committee.paillier.arithmetic.integers import Malformed, Reader, encode, width
+from anofel.committee.paillier.arithmetic.integers import IntegerReader, Malformed, encode, width
 from anofel.committee.paillier.arithmetic.modular import (
     FixedBase,
     gcd,
@@ -194,7 +194,7 @@ def decode_key(data: bytes, *, insecure_toy: bool) -> PaillierKey:
 
 
 def _parse(data: bytes, *, insecure_toy: bool) -> PaillierKey:
-    reader = Reader(data)
+    reader = IntegerReader(data)
     if reader.raw(len(MAGIC)) != MAGIC:
         raise Malformed("it does not begin as a key.")
     bits, origin, members = reader.number(4), reader.number(1), reader.number(1)
@@ -287,7 +287,7 @@ def verification_key(key_modulus: int, num_members: int, share: int) -> int:
 
 def decode_share(key: PaillierKey, data: bytes) -> SecretPaillierShare:
     """Read a stored share and check it against the key. Raises ``ShareRefused``."""
-    reader = Reader(data)
+    reader = IntegerReader(data)
     try:
         member, shares_id = reader.number(1), reader.raw(DIGEST_BYTES)
         if member not in key.shape.members:

@@ -31,7 +31,7 @@ from anofel.committee.paillier.key_rounds import confirmation, engine
 from anofel.committee.paillier.key_rounds.confirmation import draft_key, own_share
 from anofel.committee.paillier.key_rounds.messages import SecretDraft, parse
 from anofel.committee.paillier.key_rounds.sizes import FINAL_TESTS, Sizes
-from anofel.committee.paillier.key_rounds.state import PublicState, SecretState, Setting, read_state
+from anofel.committee.paillier.key_rounds.state import PublicState, SecretPaillierState, Setting, read_state
 from anofel.committee.ristretto.key_generation import NUM_ROUNDS as COUNT_ROUNDS
 from anofel.committee.ristretto.key_generation import RistrettoKeyGeneration, RistrettoKeys
 from anofel.committee.ristretto.run import collect
@@ -93,7 +93,7 @@ class PaillierKeyGeneration:
         count = self._count.begin(run, member)
         setting = self._setting(run, self._modulus_bits)
         setting.progress(ESTIMATE, 0, 1)
-        state = SecretState(
+        state = SecretPaillierState(
             setting=setting,
             member=member,
             seed=secrets.token_bytes(SEED_BYTES),
@@ -106,7 +106,7 @@ class PaillierKeyGeneration:
         self, state: SecretRoundState, messages: Sequence[RoundMessage]
     ) -> RoundResult | GeneratedKey:
         """Go on with every member's message of ``state.round``. The given state is not changed."""
-        if not isinstance(state, SecretState):
+        if not isinstance(state, SecretPaillierState):
             raise InvalidCommittee("The state belongs to another key generation.")
         ours, count_bodies = _split(state.run, state.round, messages)
         following = state.copy()
@@ -118,7 +118,7 @@ class PaillierKeyGeneration:
             return self._finish(following)
         return self._result(following, draft, count_body)
 
-    def resume(self, data: bytes) -> SecretState:
+    def resume(self, data: bytes) -> SecretPaillierState:
         """Read a state that ``to_bytes`` wrote."""
         return read_state(data, self._setting)
 
@@ -186,7 +186,7 @@ class PaillierKeyGeneration:
         seconds = self.estimate_seconds(run) if self._report else 0.0
         return Setting(run, Sizes(modulus_bits, run.shape), self._report, seconds)
 
-    def _advance_count(self, state: SecretState, number: int, bodies: Sequence[bytes]) -> bytes:
+    def _advance_count(self, state: SecretPaillierState, number: int, bodies: Sequence[bytes]) -> bytes:
         """Take the count key's generation one round further; return its next body."""
         kept = self._count.resume(state.count)
         result = self._count.advance(kept, _count_messages(state.run, number, bodies))
@@ -197,18 +197,18 @@ class PaillierKeyGeneration:
         state.count = result.state.to_bytes()
         return result.message.body
 
-    def _result(self, state: SecretState, draft: SecretDraft, count_body: bytes) -> RoundResult:
+    def _result(self, state: SecretPaillierState, draft: SecretDraft, count_body: bytes) -> RoundResult:
         body = engine.sealed_body(state, draft).to_bytes()
         state.body = Writer().framed(count_body).framed(body).done()
         return RoundResult(state, state.message)
 
-    def _finish(self, state: SecretState) -> GeneratedKey:
+    def _finish(self, state: SecretPaillierState) -> GeneratedKey:
         public_count, secret_count, transcript = _read_count(state)
         key = draft_key(state.setting, state.public, public_count)
         return GeneratedKey(key, own_share(state, key, secret_count), _transcript(state.public, transcript))
 
 
-def _read_count(state: SecretState) -> tuple[CountKey, SecretCountShare, bytes]:
+def _read_count(state: SecretPaillierState) -> tuple[CountKey, SecretCountShare, bytes]:
     reader = Reader(state.count)
     keys = read_count_keys(state.run.shape, reader.framed())
     scalars, transcript = core.Secrets.read(keys, state.member, reader.framed()), reader.framed()

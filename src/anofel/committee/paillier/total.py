@@ -21,7 +21,7 @@ from anofel.committee.accumulation import PostAccumulator
 from anofel.committee.context import DIGEST_LENGTH, IterationContext, TaskLimits
 from anofel.committee.errors import PayloadRefused, ShareRefused, Undecodable
 from anofel.committee.interface import Bytes, Int64Vector
-from anofel.committee.paillier.arithmetic.integers import Malformed, Reader, encode, width
+from anofel.committee.paillier.arithmetic.integers import IntegerReader, Malformed, encode, width
 from anofel.committee.paillier.arithmetic.modular import (
     gcd,
     invert,
@@ -87,7 +87,7 @@ class CiphertextAccumulator(PostAccumulator[CheckedCiphertexts, CiphertextSum]):
 
 def read_sum(key: PaillierKey, iteration: IterationContext, limits: TaskLimits, data: Bytes) -> CiphertextSum:
     """Parse a sum that somebody else published. Raises ``PayloadRefused``."""
-    reader = Reader(bytes(data))
+    reader = IntegerReader(bytes(data))
     try:
         set_digest, num_posts = reader.raw(DIGEST_LENGTH), reader.number(4)
         body = reader.raw(Packing.of(limits, key.modulus_bits).count * 2 * width(key.modulus_bits))
@@ -119,7 +119,7 @@ class DecryptionShare:
     @classmethod
     def from_bytes(cls, key: PaillierKey, count: int, data: Bytes) -> "DecryptionShare":
         """Decode; |z| is in range by its length."""
-        reader = Reader(bytes(data))
+        reader = IntegerReader(bytes(data))
         values = reader.integers(2 * width(key.modulus_bits), count, key.square)
         challenge, bits = reader.number(CHALLENGE_BITS // 8), nonce_bits(key.share_bits)
         (z,) = reader.integers(width(bits), 1, 1 << bits)

@@ -12,7 +12,14 @@ from anofel.committee.errors import InvalidCommittee, KeyGenerationFailed
 from anofel.committee.interface import KeyGenerationRun, RoundMessage, RoundResult, SecretRoundState
 from anofel.committee.refusal import refusing
 from anofel.committee.ristretto import round0_commit, round1_deal, round2_confirm
-from anofel.committee.ristretto.run import Plan, SecretDrawn, SecretOutcome, SecretState, Turn, collect
+from anofel.committee.ristretto.run import (
+    RoundPart,
+    RunPlan,
+    SecretDrawn,
+    SecretOutcome,
+    SecretRistrettoState,
+    collect,
+)
 
 NUM_ROUNDS = 3
 
@@ -39,19 +46,21 @@ class RistrettoKeyGeneration:
         if member not in run.shape.members:
             raise InvalidCommittee(f"There is no member {member} in a committee of {run.shape.num_members}.")
         turn = round0_commit.send(plan, member)
-        state = SecretState(run=run, member=member, round=0, kept=turn.kept, history=(), body=turn.body)
+        state = SecretRistrettoState(
+            run=run, member=member, round=0, kept=turn.kept, history=(), body=turn.body
+        )
         return RoundResult(state, state.message)
 
     def advance(
         self, state: SecretRoundState, messages: Sequence[RoundMessage]
     ) -> RoundResult | RistrettoKeys:
         """Go on with everybody's messages of ``state.round``. Raises ``KeyGenerationFailed``."""
-        if not isinstance(state, SecretState):
+        if not isinstance(state, SecretRistrettoState):
             raise TypeError("the state belongs to another key generation")
         plan = self._plan(state.run)
         bodies = collect(state.run.run_id, state.round, state.run.shape.members, messages)
         history = (*state.history, bodies)
-        turn: Turn[SecretDrawn] | Turn[SecretOutcome | None]
+        turn: RoundPart[SecretDrawn] | RoundPart[SecretOutcome | None]
         if state.round == 0:
             round0_commit.receive(plan, bodies)
             turn = round1_deal.send(plan, state.member, _drawn(state), bodies)
@@ -60,7 +69,7 @@ class RistrettoKeyGeneration:
             turn = round2_confirm.send(plan, state.member, _drawn(state), (history[0], history[1]))
         else:
             return self._finish(plan, state, bodies)
-        following = SecretState(
+        following = SecretRistrettoState(
             run=state.run,
             member=state.member,
             round=state.round + 1,
@@ -70,10 +79,10 @@ class RistrettoKeyGeneration:
         )
         return RoundResult(following, following.message)
 
-    def resume(self, data: bytes) -> SecretState:
+    def resume(self, data: bytes) -> SecretRistrettoState:
         """Read a state that ``to_bytes`` wrote."""
         try:
-            return SecretState.from_bytes(data)
+            return SecretRistrettoState.from_bytes(data)
         except ValueError as error:
             raise KeyGenerationFailed(f"The stored state is damaged: {error}.") from None
 
@@ -103,7 +112,7 @@ class RistrettoKeyGeneration:
         with refusing(KeyGenerationFailed):
             return core.dkg_keys(plan.core_shape, checked)
 
-    def _finish(self, plan: Plan, state: SecretState, bodies: dict[int, bytes]) -> RistrettoKeys:
+    def _finish(self, plan: RunPlan, state: SecretRistrettoState, bodies: dict[int, bytes]) -> RistrettoKeys:
         history = (state.history[0], state.history[1])
         checked = round0_commit.receive(plan, history[0])
         keys, transcript = round2_confirm.receive(plan, history, checked, bodies)
@@ -113,11 +122,11 @@ class RistrettoKeyGeneration:
             secrets = core.Secrets.read(keys, state.member, state.kept.shares)
         return RistrettoKeys(keys, secrets, transcript)
 
-    def _plan(self, run: KeyGenerationRun) -> Plan:
-        return Plan(run, self._num_keys, self._purpose)
+    def _plan(self, run: KeyGenerationRun) -> RunPlan:
+        return RunPlan(run, self._num_keys, self._purpose)
 
 
-def _drawn(state: SecretState) -> SecretDrawn:
+def _drawn(state: SecretRistrettoState) -> SecretDrawn:
     if not isinstance(state.kept, SecretDrawn):
         raise KeyGenerationFailed("The stored state is damaged: it has no secrets of its round.")
     return state.kept

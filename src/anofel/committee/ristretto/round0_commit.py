@@ -8,19 +8,19 @@ nobody takes part in a run with what somebody else posted in another.
 from anofel._core import committee as core
 from anofel.committee.errors import KeyGenerationFailed
 from anofel.committee.refusal import refusing
-from anofel.committee.ristretto.run import Bodies, Plan, SecretDrawn, Turn
+from anofel.committee.ristretto.run import Bodies, RoundPart, RunPlan, SecretDrawn
 from anofel.committee.sealing import KEY_LENGTH, CannotOpen, SealingKey, check_public
 
 
-def send(plan: Plan, member: int) -> Turn[SecretDrawn]:
+def send(plan: RunPlan, member: int) -> RoundPart[SecretDrawn]:
     """Draw keys and polynomials."""
     sealing = SealingKey.generate()
     with refusing(KeyGenerationFailed):
         drawn = core.dkg_part1(plan.core_shape, member, plan.digest)
-    return Turn(SecretDrawn(sealing.to_bytes(), drawn.kept), sealing.public() + drawn.package)
+    return RoundPart(SecretDrawn(sealing.to_bytes(), drawn.kept), sealing.public() + drawn.package)
 
 
-def receive(plan: Plan, bodies: Bodies) -> list[core.CheckedPackage]:
+def receive(plan: RunPlan, bodies: Bodies) -> list[core.CheckedPackage]:
     """Check everybody's keys, commitments and proofs, as anyone can; return the packages.
 
     1. The sealing key is one to which something can be sealed.

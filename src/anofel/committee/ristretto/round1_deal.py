@@ -8,13 +8,13 @@ from anofel._core import committee as core
 from anofel.committee.errors import KeyGenerationFailed
 from anofel.committee.refusal import refusing
 from anofel.committee.ristretto.round0_commit import packages, sealing_keys
-from anofel.committee.ristretto.run import Bodies, Plan, SecretDrawn, Turn
+from anofel.committee.ristretto.run import Bodies, RoundPart, RunPlan, SecretDrawn
 from anofel.committee.sealing import OVERHEAD, SealingKey, binding, seal
 
 SCALAR_LENGTH = 32
 
 
-def send(plan: Plan, member: int, kept: SecretDrawn, commitments: Bodies) -> Turn[SecretDrawn]:
+def send(plan: RunPlan, member: int, kept: SecretDrawn, commitments: Bodies) -> RoundPart[SecretDrawn]:
     """Deal shares to the others."""
     with refusing(KeyGenerationFailed):
         dealt = core.dkg_part2(plan.core_shape, member, kept.frost, packages(commitments))
@@ -23,10 +23,10 @@ def send(plan: Plan, member: int, kept: SecretDrawn, commitments: Bodies) -> Tur
         seal(keys[receiver], share, binding(plan.digest, member, receiver))
         for receiver, share in sorted(dealt.shares.items())
     )
-    return Turn(SecretDrawn(kept.sealing, dealt.kept), b"".join(parts))
+    return RoundPart(SecretDrawn(kept.sealing, dealt.kept), b"".join(parts))
 
 
-def receive(plan: Plan, bodies: Bodies) -> None:
+def receive(plan: RunPlan, bodies: Bodies) -> None:
     """Check the lengths, which is all that everybody can see."""
     expected = (plan.shape.num_members - 1) * _part_length(plan)
     for member, body in bodies.items():
@@ -36,7 +36,7 @@ def receive(plan: Plan, bodies: Bodies) -> None:
             )
 
 
-def open_part(plan: Plan, bodies: Bodies, dealer: int, receiver: int, key: SealingKey) -> bytes:
+def open_part(plan: RunPlan, bodies: Bodies, dealer: int, receiver: int, key: SealingKey) -> bytes:
     """Open what one member dealt to another. Raises ``CannotOpen``."""
     place = receiver - 1 if receiver < dealer else receiver - 2
     length = _part_length(plan)
@@ -44,5 +44,5 @@ def open_part(plan: Plan, bodies: Bodies, dealer: int, receiver: int, key: Seali
     return key.open(sealed, binding(plan.digest, dealer, receiver))
 
 
-def _part_length(plan: Plan) -> int:
+def _part_length(plan: RunPlan) -> int:
     return plan.num_keys * SCALAR_LENGTH + OVERHEAD

@@ -11,14 +11,21 @@ from anofel.committee.errors import KeyGenerationFailed
 from anofel.committee.refusal import refusing
 from anofel.committee.ristretto.round0_commit import packages, sealing_keys
 from anofel.committee.ristretto.round1_deal import open_part
-from anofel.committee.ristretto.run import Bodies, Plan, SecretDrawn, SecretOutcome, Turn, transcript_digest
+from anofel.committee.ristretto.run import (
+    Bodies,
+    RoundPart,
+    RunPlan,
+    SecretDrawn,
+    SecretOutcome,
+    transcript_digest,
+)
 from anofel.committee.ristretto.verdict import Complaint, Confirmation, settle
 from anofel.committee.sealing import CannotOpen, SealingKey
 
 
 def send(
-    plan: Plan, member: int, kept: SecretDrawn, history: tuple[Bodies, Bodies]
-) -> Turn[SecretOutcome | None]:
+    plan: RunPlan, member: int, kept: SecretDrawn, history: tuple[Bodies, Bodies]
+) -> RoundPart[SecretOutcome | None]:
     """Open and check what the others dealt; nothing is kept after a complaint."""
     commitments, dealt = history
     sealing = SealingKey.from_bytes(kept.sealing)
@@ -27,18 +34,18 @@ def send(
         try:
             shares[dealer] = _checked_part(plan, history, dealer, member, sealing)
         except (CannotOpen, KeyGenerationFailed):
-            return Turn(None, Complaint(dealer, sealing.to_bytes()).to_bytes())
+            return RoundPart(None, Complaint(dealer, sealing.to_bytes()).to_bytes())
     with refusing(KeyGenerationFailed):
         keys, secrets = core.dkg_part3(
             plan.core_shape, member, plan.digest, kept.frost, packages(commitments), shares
         )
     encoded = keys.to_bytes()
     confirmation = Confirmation.of(encoded, transcript_digest(plan.digest, (commitments, dealt)))
-    return Turn(SecretOutcome(encoded, secrets.to_secret_bytes()), confirmation.to_bytes())
+    return RoundPart(SecretOutcome(encoded, secrets.to_secret_bytes()), confirmation.to_bytes())
 
 
 def receive(
-    plan: Plan, history: tuple[Bodies, Bodies], checked: Sequence[core.CheckedPackage], bodies: Bodies
+    plan: RunPlan, history: tuple[Bodies, Bodies], checked: Sequence[core.CheckedPackage], bodies: Bodies
 ) -> tuple[core.Keys, bytes]:
     """Settle the run from public messages and the packages that round 0 returned.
 
@@ -68,7 +75,7 @@ def receive(
 
 
 def _checked_part(
-    plan: Plan, history: tuple[Bodies, Bodies], dealer: int, receiver: int, key: SealingKey
+    plan: RunPlan, history: tuple[Bodies, Bodies], dealer: int, receiver: int, key: SealingKey
 ) -> bytes:
     commitments, dealt = history
     share = open_part(plan, dealt, dealer, receiver, key)

@@ -19,7 +19,7 @@ Bodies = Mapping[int, bytes]
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class RunPlan:
     """A run together with how many keys it makes and what they are for."""
 
     run: KeyGenerationRun
@@ -78,7 +78,7 @@ _KeptType = TypeVar("_KeptType", bound=Secret, covariant=True)
 
 
 @dataclass(frozen=True, slots=True)
-class Turn(Generic[_KeptType]):
+class RoundPart(Generic[_KeptType]):
     """One member's part in one round: what it keeps and what it sends."""
 
     kept: _KeptType
@@ -86,7 +86,7 @@ class Turn(Generic[_KeptType]):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class SecretState(Kept):
+class SecretRistrettoState(Kept):
     """What a member keeps between two rounds (kept)."""
 
     run: KeyGenerationRun
@@ -119,7 +119,7 @@ class SecretState(Kept):
         return writer.done()
 
     @classmethod
-    def from_bytes(cls, data: bytes) -> "SecretState":
+    def from_bytes(cls, data: bytes) -> "SecretRistrettoState":
         """Read what ``to_bytes`` wrote. Raises ``ValueError`` if it is damaged."""
         reader = Reader(data)
         run = read_run(reader)

@@ -4,14 +4,14 @@ import hashlib
 from pathlib import Path
 
 from anofel.errors import InvalidCeremony
-from anofel.proofs.ceremony.transcript import OnProgress, Transcript, no_progress
+from anofel.proofs.ceremony.transcript import CeremonyTranscript, OnProgress, no_progress
 from anofel.proofs.ceremony.verified import Verdict, remember
 from anofel.proofs.keys import CEREMONY, STATEMENTS, KeyDirectory, StatementName, write_keys
 
 Made = dict[StatementName, tuple[bytes, bytes]]
 
 
-def derive_keys(transcript: Transcript, *, on_progress: OnProgress = no_progress) -> Made:
+def derive_keys(transcript: CeremonyTranscript, *, on_progress: OnProgress = no_progress) -> Made:
     """Derive the key files, proving and verification, of a ceremony that has ended.
 
     Raises ``InvalidCeremony`` if it has not ended, or is only for some statements.
@@ -29,8 +29,8 @@ def derive_keys(transcript: Transcript, *, on_progress: OnProgress = no_progress
 
 
 def finish(
-    transcript: Transcript, beacon: bytes, out: Path, *, on_progress: OnProgress = no_progress
-) -> tuple[KeyDirectory, Transcript]:
+    transcript: CeremonyTranscript, beacon: bytes, out: Path, *, on_progress: OnProgress = no_progress
+) -> tuple[KeyDirectory, CeremonyTranscript]:
     """End a ceremony with its beacon and write the keys, with all that it takes to verify them."""
     ended = transcript.end(beacon)
     made = derive_keys(ended, on_progress=on_progress)
@@ -39,7 +39,7 @@ def finish(
     return write_keys(out, made, files), ended
 
 
-def conclude(transcript: Transcript, *, on_progress: OnProgress = no_progress) -> Verdict:
+def conclude(transcript: CeremonyTranscript, *, on_progress: OnProgress = no_progress) -> Verdict:
     """Derive the ids of a verified ceremony that has ended, and remember them on this machine."""
     verdict = _verdict(transcript, derive_keys(transcript, on_progress=on_progress))
     remember(verdict)
@@ -53,7 +53,9 @@ def verify_keys(
 
     Raises ``InvalidCeremony``.
     """
-    transcript = Transcript.open(keys.path / CEREMONY, other_powers=other_powers, on_progress=on_progress)
+    transcript = CeremonyTranscript.open(
+        keys.path / CEREMONY, other_powers=other_powers, on_progress=on_progress
+    )
     verdict = conclude(transcript, on_progress=on_progress)
     for name, key_id in keys.pins().items():
         expected = verdict.transcript if name == "transcript" else verdict.pins[name]
@@ -78,7 +80,7 @@ def open_verified(path: Path, *, on_progress: OnProgress = no_progress) -> KeyDi
     return keys
 
 
-def _verdict(transcript: Transcript, made: Made) -> Verdict:
+def _verdict(transcript: CeremonyTranscript, made: Made) -> Verdict:
     pins = {f"{name}_proving_key": hashlib.sha256(pair[0]).hexdigest() for name, pair in made.items()}
     pins |= {f"{name}_key": hashlib.sha256(pair[1]).hexdigest() for name, pair in made.items()}
     return Verdict(

@@ -29,7 +29,7 @@ Hexadecimal = Annotated[str, Meta(pattern="^([0-9a-f]{2})*$", description="hexad
 
 
 @dataclass(frozen=True, kw_only=True)
-class Receipt:
+class ContributionReceipt:
     """A contribution's place and hashes, and who signed for it."""
 
     anofel: Literal["ceremony-receipt"] = "ceremony-receipt"

@@ -17,7 +17,7 @@ from anofel._core import ceremony as _core
 from anofel.disk.files import write_new_directory
 from anofel.disk.sections import InvalidDocument, canonical_json, parse_json
 from anofel.errors import InvalidCeremony, InvalidInput
-from anofel.proofs.ceremony.receipts import Receipt
+from anofel.proofs.ceremony.receipts import ContributionReceipt
 from anofel.proofs.keys import STATEMENTS, StatementName
 
 PUBLIC_POWERS: Final = bytes.fromhex(
@@ -39,7 +39,7 @@ def no_progress(_done: int, _total: int, _what: str) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Agreement:
+class CeremonyAgreement:
     """What was agreed before anybody contributed, and the beacon once there is one."""
 
     anofel: Literal["ceremony"] = "ceremony"
@@ -56,15 +56,15 @@ class Agreement:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Transcript:
+class CeremonyTranscript:
     """A ceremony of which everything so far was verified. Made by :meth:`open` alone."""
 
-    agreement: Agreement
+    agreement: CeremonyAgreement
     files: dict[str, bytes]
     """Everything that stands in its directory."""
     firsts: tuple[_core.FirstKey, ...]
     keys: tuple[_core.CeremonyKey, ...]
-    receipts: tuple[Receipt, ...]
+    receipts: tuple[ContributionReceipt, ...]
 
     @classmethod
     def open(
@@ -156,7 +156,9 @@ class Transcript:
         for key in self.keys:
             key.check_end(bytes.fromhex(self.agreement.beacon))
 
-    def contribute(self, name: str, *, on_progress: OnProgress = no_progress) -> tuple["Transcript", bool]:
+    def contribute(
+        self, name: str, *, on_progress: OnProgress = no_progress
+    ) -> tuple["CeremonyTranscript", bool]:
         """Contribute to every key with secrets of its own, which are gone afterwards.
 
         Returns the next state, and whether the operating system kept the secrets out of the swap file.
@@ -169,7 +171,7 @@ class Transcript:
         on_progress(len(self.keys), len(self.keys), "Done")
         return self._with(changed), locked
 
-    def with_receipt(self, receipt: Receipt) -> "Transcript":
+    def with_receipt(self, receipt: ContributionReceipt) -> "CeremonyTranscript":
         """Add a receipt. Raises ``InvalidCeremony`` if it does not fit."""
         receipt.verify(self.hashes)
         name = f"{receipt.number:04}.receipt.json"
@@ -177,7 +179,7 @@ class Transcript:
             self, files=self.files | {name: receipt.to_bytes()}, receipts=(*self.receipts, receipt)
         )
 
-    def take(self, changed: dict[str, bytes]) -> "Transcript":
+    def take(self, changed: dict[str, bytes]) -> "CeremonyTranscript":
         """Take one contribution that was made elsewhere, with whatever tool. Raises ``InvalidCeremony``.
 
         1. It goes on from this state.
@@ -193,7 +195,7 @@ class Transcript:
             raise InvalidCeremony(f"What was handed in adds {added} contributions; one person's is needed.")
         return after
 
-    def end(self, beacon: bytes) -> "Transcript":
+    def end(self, beacon: bytes) -> "CeremonyTranscript":
         """End the ceremony with the announced beacon. Raises ``InvalidCeremony``."""
         if self.num_people < MIN_PEOPLE:
             raise InvalidCeremony(
@@ -206,7 +208,7 @@ class Transcript:
         ended.check_end()
         return ended
 
-    def _with(self, changed: dict[str, bytes]) -> "Transcript":
+    def _with(self, changed: dict[str, bytes]) -> "CeremonyTranscript":
         """Take the next state of the keys, whoever made it, through the same checks."""
         keys = []
         for name, first in zip(self.agreement.statements, self.firsts, strict=True):
@@ -233,7 +235,9 @@ def new_ceremony(
     digest = check_powers(data, other_powers)
     on_progress(0, len(statements), "Reading the powers of tau")
     found = _core.Powers.from_bytes(data)
-    agreement = Agreement(statements=tuple(statements), powers=digest.hex(), beacon_source=beacon_source)
+    agreement = CeremonyAgreement(
+        statements=tuple(statements), powers=digest.hex(), beacon_source=beacon_source
+    )
     files = {AGREEMENT: agreement.to_bytes(), POWERS: data}
     for place, name in enumerate(statements):
         on_progress(place, len(statements), f"Making the first {name} key")
@@ -259,11 +263,11 @@ def check_powers(data: bytes, other: bytes | None) -> bytes:
     )
 
 
-def read_agreement(files: dict[str, bytes]) -> Agreement:
+def read_agreement(files: dict[str, bytes]) -> CeremonyAgreement:
     """Read what was agreed. Raises ``InvalidInput``."""
     data = _file(files, AGREEMENT)
     try:
-        made = parse_json(data, Agreement, f"{AGREEMENT} is not the agreement of a ceremony")
+        made = parse_json(data, CeremonyAgreement, f"{AGREEMENT} is not the agreement of a ceremony")
     except InvalidDocument as error:
         raise InvalidInput(str(error)) from error
     if not made.statements or list(made.statements) != [n for n in STATEMENTS if n in made.statements]:
@@ -296,8 +300,10 @@ def _file(files: dict[str, bytes], name: str) -> bytes:
     return files[name]
 
 
-def _receipts(files: dict[str, bytes]) -> tuple[Receipt, ...]:
-    return tuple(Receipt.from_bytes(data) for name, data in sorted(files.items()) if "receipt" in name)
+def _receipts(files: dict[str, bytes]) -> tuple[ContributionReceipt, ...]:
+    return tuple(
+        ContributionReceipt.from_bytes(data) for name, data in sorted(files.items()) if "receipt" in name
+    )
 
 
 class _about:  # noqa: N801 - reads as a word

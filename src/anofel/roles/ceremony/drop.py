@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Final
 
 from anofel.errors import AnofelError
-from anofel.proofs.ceremony.receipts import Receipt
-from anofel.proofs.ceremony.transcript import OnProgress, Transcript, no_progress
+from anofel.proofs.ceremony.receipts import ContributionReceipt
+from anofel.proofs.ceremony.transcript import CeremonyTranscript, OnProgress, no_progress
 
 TURN_SECONDS: Final = 1800.0
 WAIT_SECONDS: Final = 60.0
@@ -53,7 +53,7 @@ class Drop:
     def __init__(
         self,
         path: Path,
-        state: Transcript,
+        state: CeremonyTranscript,
         *,
         turn_seconds: float = TURN_SECONDS,
         wait_seconds: float = WAIT_SECONDS,
@@ -79,9 +79,9 @@ class Drop:
         """Go on from the newest state in the drop's directory, or from ``start`` (5)."""
         states = sorted(found for found in path.glob("[0-9][0-9][0-9][0-9]") if found.is_dir())
         newest = states[-1] if states else start
-        state = Transcript.open(newest, other_powers=other_powers, on_progress=on_progress)
+        state = CeremonyTranscript.open(newest, other_powers=other_powers, on_progress=on_progress)
         if states:
-            begun = Transcript.open(start, other_powers=other_powers, on_progress=on_progress)
+            begun = CeremonyTranscript.open(start, other_powers=other_powers, on_progress=on_progress)
             if begun.hashes != state.hashes[: len(begun.hashes)] or begun.agreement != state.agreement:
                 raise DropRefused(
                     "another-ceremony", f"{path} holds states of another ceremony than {start}."
@@ -143,7 +143,7 @@ class Drop:
         receipt = files.pop(RECEIPT, None)
         after = self.state.take(files)
         if receipt is not None:
-            after = after.with_receipt(Receipt.from_bytes(receipt))
+            after = after.with_receipt(ContributionReceipt.from_bytes(receipt))
         number = len(after.hashes)
         after.write(self.path / f"{number:04}")
         self.state = after

@@ -8,7 +8,7 @@ import msgspec
 
 from anofel.errors import AnofelError, InvalidInput
 from anofel.network.transport import Transport
-from anofel.proofs.ceremony.transcript import AGREEMENT, MAX_FILE, OnProgress, Transcript, no_progress
+from anofel.proofs.ceremony.transcript import AGREEMENT, MAX_FILE, CeremonyTranscript, OnProgress, no_progress
 from anofel.roles.ceremony.drop import RECEIPT
 
 POLL_SECONDS: Final = 5.0
@@ -49,7 +49,9 @@ class Visit:
                 raise WaitedForTurn(f"{before} were still before you after {patience:.0f} seconds.")
             time.sleep(poll_seconds)
 
-    def fetch(self, *, other_powers: bytes | None, on_progress: OnProgress = no_progress) -> Transcript:
+    def fetch(
+        self, *, other_powers: bytes | None, on_progress: OnProgress = no_progress
+    ) -> CeremonyTranscript:
         """Fetch the newest state and verify all of it. Raises ``AnofelError``."""
         listed = _object(self._transport.get("/v1/ceremony"), "files")
         if not isinstance(listed, dict) or len(listed) > MAX_FILES or AGREEMENT not in listed:
@@ -58,9 +60,9 @@ class Visit:
         for place, name in enumerate(listed):
             on_progress(place, len(listed), f"Fetching {name}")
             files[name] = self._transport.get(f"/v1/files/{name}", max_bytes=MAX_FILE)
-        return Transcript.of_files(files, other_powers=other_powers, on_progress=on_progress)
+        return CeremonyTranscript.of_files(files, other_powers=other_powers, on_progress=on_progress)
 
-    def deliver(self, after: Transcript) -> int:
+    def deliver(self, after: CeremonyTranscript) -> int:
         """Hand in a contribution with its receipt; return its number."""
         for name in after.agreement.statements:
             self._put(f"{name}.zkey", after.files[f"{name}.zkey"])

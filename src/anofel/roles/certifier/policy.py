@@ -203,7 +203,7 @@ class _PolicyFile:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Head:
+class _StudyName:
     study: str
 
 
@@ -212,7 +212,7 @@ class _SchemaFile:
     """A schema, or the name of a study that has one; a task file says more, which is not read here."""
 
     schema: Schema | None = None
-    task: _Head | None = None
+    task: _StudyName | None = None
 
     @staticmethod
     def absent(values: dict[str, Any]) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from anofel.committee import count_key
 from anofel.committee.errors import InvalidCommittee, KeyGenerationFailed, KeyRefused
 from anofel.committee.handover import write_run
 from anofel.committee.interface import HandoverRun
-from anofel.committee.paillier.arithmetic.integers import Malformed, Reader, encode, width
+from anofel.committee.paillier.arithmetic.integers import IntegerReader, Malformed, encode, width
 from anofel.committee.paillier.arithmetic.modular import invert, multi_power, power, power_secret, product
 from anofel.committee.paillier.arithmetic.parameters import MAX_SHARE_GROWTH, dealt_bits, delta
 from anofel.committee.paillier.arithmetic.randomness import SystemRandomness
@@ -102,7 +102,7 @@ def read_commitments(plan: PaillierPlan, dealer: int, body: bytes) -> list[int]:
     2. Every commitment is a unit.
     3. The commitment to the constant is the dealer's weighted verification key.
     """
-    old, reader = plan.old, Reader(body)
+    old, reader = plan.old, IntegerReader(body)
     try:  # (1)
         commitments = reader.integers(2 * width(old.modulus_bits), plan.degree + 1, old.square)
         reader.raw(plan.shape.num_members * plan.part_length)

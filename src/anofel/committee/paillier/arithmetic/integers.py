@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from anofel import framing
 from anofel.framing import Malformed
 
-__all__ = ["Malformed", "Reader", "decode", "encode", "width"]
+__all__ = ["IntegerReader", "Malformed", "decode", "encode", "width"]
 
 
 def width(bits: int) -> int:
@@ -29,7 +29,7 @@ def decode(data: bytes, size: int, count: int, below: int) -> list[int]:
     return values
 
 
-class Reader(framing.Reader):
+class IntegerReader(framing.Reader):
     """A reader that also takes vectors of big integers; every failure is ``Malformed``."""
 
     def raw(self, length: int) -> bytes:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from anofel.committee.context import PostContext
 from anofel.committee.errors import PayloadRefused
 from anofel.committee.kept import Kept
-from anofel.committee.paillier.arithmetic.integers import Malformed, Reader, encode, width
+from anofel.committee.paillier.arithmetic.integers import IntegerReader, Malformed, encode, width
 from anofel.committee.paillier.arithmetic.modular import (
     gcd,
     mpz,
@@ -49,7 +49,7 @@ class KnowledgeProof:
     @classmethod
     def from_bytes(cls, data: bytes, modulus: int) -> "KnowledgeProof":
         """Decode; z and w are reduced modulo N."""
-        reader = Reader(data)
+        reader = IntegerReader(data)
         challenge = reader.number(CHALLENGE_BITS // 8)
         z, w = reader.integers(width(modulus.bit_length()), 2, modulus)
         reader.end()

@@ -17,7 +17,7 @@ from anofel.committee.paillier.key_rounds.modulus import next_batch, own_parts
 from anofel.committee.paillier.key_rounds.phase import PublicOnly
 from anofel.committee.paillier.key_rounds.sieve import open_rows, product_shares, read_values
 from anofel.committee.paillier.key_rounds.sizes import FINAL_TESTS
-from anofel.committee.paillier.key_rounds.state import Fault, PublicState, SecretState, Setting
+from anofel.committee.paillier.key_rounds.state import PublicState, RunStopped, SecretPaillierState, Setting
 
 TESTS_PER_REPORT = 256
 """Survivors tested between two progress reports."""
@@ -35,7 +35,7 @@ def public_base(setting: Setting, modulus: int, index: int) -> int:
         attempt += 1
 
 
-def own_exponent(state: SecretState, candidate: int) -> int:
+def own_exponent(state: SecretPaillierState, candidate: int) -> int:
     """Return (p_i + q_i)/4, for member 1 (p_1 + q_1 - 2)/4."""
     p, q = own_parts(state)[candidate]
     return (p + q - (2 if state.member == 1 else 0)) // 4
@@ -51,7 +51,7 @@ class FirstTest(PublicOnly):
 
     committed = True
 
-    def make(self, state: SecretState) -> tuple[bytes, list[bytes]]:
+    def make(self, state: SecretPaillierState) -> tuple[bytes, list[bytes]]:
         """Compute v_i of every survivor."""
         survivors, values = state.public.survivors, []
         for start in range(0, len(survivors), TESTS_PER_REPORT):
@@ -78,7 +78,7 @@ class FinalTests:
 
     committed = True
 
-    def make(self, state: SecretState) -> tuple[bytes, list[bytes]]:
+    def make(self, state: SecretPaillierState) -> tuple[bytes, list[bytes]]:
         """Compute v_i for every base; share R_i, p_i + q_i (less 1 for member 1) and zero modulo N."""
         setting, (candidate, modulus) = state.setting, state.public.passed[0]
         exponent = own_exponent(state, candidate)
@@ -87,7 +87,7 @@ class FinalTests:
         setting.progress("final tests of one candidate", FINAL_TESTS, FINAL_TESTS)
         return encode(values, width(setting.sizes.modulus_bits)), self._shares(state, candidate, modulus)
 
-    def _shares(self, state: SecretState, candidate: int, modulus: int) -> list[bytes]:
+    def _shares(self, state: SecretPaillierState, candidate: int, modulus: int) -> list[bytes]:
         sizes, n = state.setting.sizes, state.run.shape.num_members
         source = SeededRandomness(state.seed, f"gcd/{state.public.batch}/{candidate}")
         p, q = own_parts(state)[candidate]
@@ -103,7 +103,7 @@ class FinalTests:
         """Every value is reduced modulo N."""
         decode(data, width(setting.sizes.modulus_bits), 3, public.passed[0][1])
 
-    def receive(self, state: SecretState, parts: Sequence[bytes]) -> None:
+    def receive(self, state: SecretPaillierState, parts: Sequence[bytes]) -> None:
         """Keep this member's share of R·(p+q-1)."""
         modulus, size = state.public.passed[0][1], width(state.setting.sizes.modulus_bits)
         values = product_shares([decode(part, size, 3, modulus) for part in parts], modulus)
@@ -128,7 +128,7 @@ class GcdOpen(PublicOnly):
 
     committed = True
 
-    def make(self, state: SecretState) -> tuple[bytes, list[bytes]]:
+    def make(self, state: SecretPaillierState) -> tuple[bytes, list[bytes]]:
         """Show the product share."""
         return bytes.fromhex(state.stash.pop("gcd")), []
 
@@ -150,5 +150,5 @@ def drop_candidate(setting: Setting, public: PublicState) -> str:
 def _read(data: bytes, bits: int, count: int, sender: int) -> list[int]:
     size = width(bits)
     if len(data) != size * count:
-        raise Fault("A public part has the wrong length.", [sender])
+        raise RunStopped("A public part has the wrong length.", [sender])
     return decode(data, size, count, 1 << (8 * size))

@@ -20,7 +20,7 @@ from anofel.committee.paillier.key import (
 from anofel.committee.paillier.key_rounds.messages import Body, Kind
 from anofel.committee.paillier.key_rounds.phase import PublicOnly
 from anofel.committee.paillier.key_rounds.sizes import TEST_CIPHERTEXTS
-from anofel.committee.paillier.key_rounds.state import Fault, PublicState, SecretState, Setting
+from anofel.committee.paillier.key_rounds.state import PublicState, RunStopped, SecretPaillierState, Setting
 from anofel.committee.paillier.total import open_ciphertexts, partial_decrypt, verify_share
 
 NO_COUNT = bytes(32)
@@ -47,7 +47,7 @@ def _no_count(shape: CommitteeShape) -> CountKey:
 
 
 def own_share(
-    state: SecretState, key: PaillierKey, count: SecretCountShare | None = None
+    state: SecretPaillierState, key: PaillierKey, count: SecretCountShare | None = None
 ) -> SecretPaillierShare:
     """Return this member's share of a key that the run made."""
     return SecretPaillierShare(
@@ -75,7 +75,7 @@ def _test_ciphertexts(key: PaillierKey) -> list[tuple[int, int]]:
 class SelfTest(PublicOnly):
     """Everybody decrypts the test ciphertexts and proves it."""
 
-    def make(self, state: SecretState) -> tuple[bytes, list[bytes]]:
+    def make(self, state: SecretPaillierState) -> tuple[bytes, list[bytes]]:
         """Make the share of the test ciphertexts."""
         key = draft_key(state.setting, state.public)
         residues = [c for _, c in _test_ciphertexts(key)]
@@ -90,34 +90,34 @@ class SelfTest(PublicOnly):
             check_modulus_value(key.modulus)
             check_verification_keys(key)
         except KeyRefused as error:
-            raise Fault(str(error)) from error
+            raise RunStopped(str(error)) from error
         _check_test(key, parts)
         return "confirm"
 
 
 def _check_test(key: PaillierKey, parts: Sequence[bytes]) -> None:
-    """Check everybody's share of the test ciphertexts. Raises ``Fault``."""
+    """Check everybody's share of the test ciphertexts. Raises ``RunStopped``."""
     tests, columns = _test_ciphertexts(key), {}
     for member, part in enumerate(parts, 1):
         try:
             share = verify_share(key, member, [c for _, c in tests], key.generation, part)
         except ShareRefused as error:
-            raise Fault(str(error), error.culprits) from error
+            raise RunStopped(str(error), error.culprits) from error
         columns[member] = share.values
     t = key.shape.threshold
     for members in (list(columns)[:t], list(columns)[-t:]):
         try:
             opened = list(open_ciphertexts(key, {member: columns[member] for member in members}))
         except Undecodable as error:
-            raise Fault(str(error)) from error
+            raise RunStopped(str(error)) from error
         if opened != [m for m, _ in tests]:
-            raise Fault("The key does not decrypt the test ciphertexts.")
+            raise RunStopped("The key does not decrypt the test ciphertexts.")
 
 
 class Confirm(PublicOnly):
     """Everybody posts the hash of the key and of the run."""
 
-    def make(self, state: SecretState) -> tuple[bytes, list[bytes]]:
+    def make(self, state: SecretPaillierState) -> tuple[bytes, list[bytes]]:
         """Hash what this member has."""
         return _confirmation(draft_key(state.setting, state.public)), []
 
@@ -134,7 +134,7 @@ def _confirmation(key: PaillierKey) -> bytes:
 def _check_confirmed(key: PaillierKey, parts: Sequence[bytes]) -> None:
     wrong = [sender for sender, part in enumerate(parts, 1) if part != _confirmation(key)]
     if wrong:
-        raise Fault("A member confirmed another key.", wrong)
+        raise RunStopped("A member confirmed another key.", wrong)
 
 
 def check_key(key: PaillierKey, self_test: Sequence[Body], confirmed: Sequence[Body]) -> None:
@@ -151,5 +151,5 @@ def check_key(key: PaillierKey, self_test: Sequence[Body], confirmed: Sequence[B
     try:
         _check_test(draft, [body.public for body in self_test])
         _check_confirmed(draft, [body.public for body in confirmed])
-    except Fault as fault:
+    except RunStopped as fault:
         raise KeyGenerationFailed(str(fault), fault.culprits) from fault

@@ -8,7 +8,7 @@ F + N·ρ, over the integers, with ρ large enough to hide everything but F(0) m
 
 from collections.abc import Sequence
 
-from anofel.committee.paillier.arithmetic.integers import Malformed, Reader, decode, encode, width
+from anofel.committee.paillier.arithmetic.integers import IntegerReader, Malformed, decode, encode, width
 from anofel.committee.paillier.arithmetic.modular import gcd, mpz
 from anofel.committee.paillier.arithmetic.parameters import dealt_bits
 from anofel.committee.paillier.arithmetic.randomness import SeededRandomness
@@ -17,7 +17,7 @@ from anofel.committee.paillier.key import verification_key
 from anofel.committee.paillier.key_rounds.modulus import own_parts
 from anofel.committee.paillier.key_rounds.phase import PublicOnly
 from anofel.committee.paillier.key_rounds.sieve import refuse_public
-from anofel.committee.paillier.key_rounds.state import Fault, PublicState, SecretState, Setting
+from anofel.committee.paillier.key_rounds.state import PublicState, RunStopped, SecretPaillierState, Setting
 
 
 class KeyDeal:
@@ -25,7 +25,7 @@ class KeyDeal:
 
     committed = False
 
-    def make(self, state: SecretState) -> tuple[bytes, list[bytes]]:
+    def make(self, state: SecretPaillierState) -> tuple[bytes, list[bytes]]:
         """Deal both polynomials."""
         sizes, (candidate, modulus) = state.setting.sizes, state.public.passed[0]
         p, q = own_parts(state)[candidate]
@@ -48,7 +48,7 @@ class KeyDeal:
         """Both shares keep their bound."""
         self._read(setting, data)
 
-    def receive(self, state: SecretState, parts: Sequence[bytes]) -> None:
+    def receive(self, state: SecretPaillierState, parts: Sequence[bytes]) -> None:
         """Multiply the summed shares: w_j, never shown."""
         pairs = [self._read(state.setting, part) for part in parts]
         phi, beta = sum(pair[0] for pair in pairs), sum(pair[1] for pair in pairs)
@@ -65,7 +65,7 @@ class KeyReduce:
 
     committed = False
 
-    def make(self, state: SecretState) -> tuple[bytes, list[bytes]]:
+    def make(self, state: SecretPaillierState) -> tuple[bytes, list[bytes]]:
         """Deal the product (members 1 … 2·degree+1) and the mask (everybody)."""
         sizes, shape, degree = state.setting.sizes, state.run.shape, state.run.shape.threshold - 1
         source = SeededRandomness(state.seed, f"reduce/{state.public.batch}/{state.public.passed[0][0]}")
@@ -82,7 +82,7 @@ class KeyReduce:
         return product, dealt_bits(sizes.mask_bits, setting.shape, degree)
 
     def _read(self, setting: Setting, data: bytes) -> tuple[int, int]:
-        reader, (first, second) = Reader(data), self._bits(setting)
+        reader, (first, second) = IntegerReader(data), self._bits(setting)
         (share,) = reader.integers(width(first), 1, 1 << first)
         (mask,) = reader.integers(width(second), 1, 1 << second)
         reader.end()
@@ -92,7 +92,7 @@ class KeyReduce:
         """Both shares keep their bound."""
         self._read(setting, data)
 
-    def receive(self, state: SecretState, parts: Sequence[bytes]) -> None:
+    def receive(self, state: SecretPaillierState, parts: Sequence[bytes]) -> None:
         """Keep F(i) and the mask's share."""
         pairs = [self._read(state.setting, part) for part in parts]
         state.stash["share"] = f"{sum(pair[0] for pair in pairs):x}"
@@ -109,7 +109,7 @@ class KeyOpen(PublicOnly):
 
     committed = True
 
-    def make(self, state: SecretState) -> tuple[bytes, list[bytes]]:
+    def make(self, state: SecretPaillierState) -> tuple[bytes, list[bytes]]:
         """Mask the share."""
         sizes, modulus = state.setting.sizes, state.public.passed[0][1]
         share, mask = int(state.stash["share"], 16), int(state.stash.pop("mask"), 16)
@@ -122,23 +122,23 @@ class KeyOpen(PublicOnly):
         sizes, shape, modulus = setting.sizes, setting.shape, public.passed[0][1]
         masked, keys = [], []
         for sender, part in enumerate(parts, 1):
-            reader = Reader(part)
+            reader = IntegerReader(part)
             try:
                 masked.append(reader.number(width(sizes.masked_bits)))
                 keys += reader.integers(2 * width(sizes.modulus_bits), 1, modulus * modulus)
                 reader.end()
             except Malformed as error:
-                raise Fault(f"A public part is malformed: {error}", [sender]) from error
+                raise RunStopped(f"A public part is malformed: {error}", [sender]) from error
         public.theta = _interpolate(masked, shape.num_members, shape.threshold) % modulus
         if gcd(public.theta, modulus) != 1:
-            raise Fault("θ is not a unit.")
+            raise RunStopped("θ is not a unit.")
         public.verification_keys = keys
         public.generation = public.transcript
         return "self-test"
 
 
 def _interpolate(values: Sequence[int], n: int, t: int) -> int:
-    """Return the value at 0 of an integer polynomial of degree t-1. Raises ``Fault``."""
+    """Return the value at 0 of an integer polynomial of degree t-1. Raises ``RunStopped``."""
     base = range(1, t + 1)
 
     def scaled(at: int) -> int:
@@ -147,8 +147,8 @@ def _interpolate(values: Sequence[int], n: int, t: int) -> int:
     delta = sum(lagrange(base, n).values())
     for member in range(t + 1, n + 1):
         if scaled(member) != delta * values[member - 1]:
-            raise Fault("The masked shares do not lie on one polynomial.")
+            raise RunStopped("The masked shares do not lie on one polynomial.")
     quotient, remainder = divmod(scaled(0), delta)
     if remainder:
-        raise Fault("The masked shares do not open an integer.")
+        raise RunStopped("The masked shares do not open an integer.")
     return int(quotient)

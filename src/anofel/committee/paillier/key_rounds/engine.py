@@ -18,13 +18,13 @@ from anofel.committee.paillier.key_rounds.derivation import KeyDeal, KeyOpen, Ke
 from anofel.committee.paillier.key_rounds.hello import Hello, sealing_key, seed_commitment
 from anofel.committee.paillier.key_rounds.messages import Body, Kind, SecretDraft, parse
 from anofel.committee.paillier.key_rounds.modulus import ModulusDeal, ModulusOpen
-from anofel.committee.paillier.key_rounds.phase import Phase
+from anofel.committee.paillier.key_rounds.phase import KeyPhase
 from anofel.committee.paillier.key_rounds.sieve import SieveDeal, SieveOpen
-from anofel.committee.paillier.key_rounds.state import Fault, PublicState, SecretState, Setting
+from anofel.committee.paillier.key_rounds.state import PublicState, RunStopped, SecretPaillierState, Setting
 from anofel.committee.ristretto.run import write_run
 from anofel.committee.sealing import CannotOpen, SealingKey, binding, seal
 
-PHASES: dict[str, Phase] = {
+PHASES: dict[str, KeyPhase] = {
     "hello": Hello(),
     "sieve-deal": SieveDeal(),
     "sieve-open": SieveOpen(),
@@ -46,12 +46,12 @@ MAX_HISTORY_BYTES = 1 << 26
 what a key store holds, which writes them in base64 beside the other secrets of the role."""
 
 
-def first_draft(state: SecretState) -> SecretDraft:
+def first_draft(state: SecretPaillierState) -> SecretDraft:
     """Return the message of round 0."""
     return _make(state)
 
 
-def advance(state: SecretState, sent: Sequence[bytes]) -> SecretDraft | None:
+def advance(state: SecretPaillierState, sent: Sequence[bytes]) -> SecretDraft | None:
     """Absorb a round, given by member; return the next message, or None when the run is done.
 
     Changes ``state``.
@@ -90,14 +90,14 @@ def absorb(setting: Setting, public: PublicState, sent: Sequence[bytes], bodies:
         if phase.committed and not public.opening:
             wrong = [i for i, part in enumerate(parts, 1) if len(part) != 32]
             if wrong:
-                raise Fault("A commitment has the wrong length.", wrong)
+                raise RunStopped("A commitment has the wrong length.", wrong)
             public.commitments, public.opening = [part.hex() for part in parts], True
             return
         if phase.committed:
             parts = _opened(setting, public, parts)
         public.opening = False
         public.phase = phase.publish(setting, public, parts)
-    except Fault as fault:
+    except RunStopped as fault:
         if fault.culprits:
             raise KeyGenerationFailed(str(fault), fault.culprits) from fault
         public.fault, public.phase, public.opening = str(fault), "opening", False
@@ -150,7 +150,7 @@ def _follows_seed(
     setting: Setting, member: int, seeds: Mapping[int, bytes], rounds: Sequence[Sequence[bytes]]
 ) -> bool:
     seed = seeds[member]
-    state = SecretState(setting=setting, member=member, seed=seed, public=PublicState(), history=None)
+    state = SecretPaillierState(setting=setting, member=member, seed=seed, public=PublicState(), history=None)
     draft: SecretDraft | None = first_draft(state)
     for sent in rounds[:-1]:
         body = parse(sent, setting.shape.num_members)[member - 1]
@@ -182,7 +182,7 @@ def _same(
     return True
 
 
-def _make(state: SecretState) -> SecretDraft:
+def _make(state: SecretPaillierState) -> SecretDraft:
     public, phase = state.public, PHASES[state.public.phase]
     if public.opening:
         return SecretDraft(Kind.ORDINARY, bytes.fromhex(state.stash.pop("pending")))
@@ -209,11 +209,11 @@ def _opened(setting: Setting, public: PublicState, parts: Sequence[bytes]) -> li
         # absorb() has counted the opening round already; the commitment was one round before it.
         expected = _commitment(setting, public.round - 2, member, part)
         if expected.hex() != public.commitments[member - 1]:
-            raise Fault("A shown value is not the committed one.", [member])
+            raise RunStopped("A shown value is not the committed one.", [member])
     return [part[NONCE_BYTES:] for part in parts]
 
 
-def sealed_body(state: SecretState, draft: SecretDraft) -> Body:
+def sealed_body(state: SecretPaillierState, draft: SecretDraft) -> Body:
     """Seal the private parts of a message to their receivers."""
     sealed = []
     for receiver, part in enumerate(draft.private, 1):
@@ -245,7 +245,7 @@ def _has_private(public: PublicState) -> bool:
     )
 
 
-def _receive(state: SecretState, bodies: Sequence[Body]) -> int | None:
+def _receive(state: SecretPaillierState, bodies: Sequence[Body]) -> int | None:
     """Take in the private parts; return the sender of a bad one, to complain about."""
     public, setting = state.public, state.setting
     if not _has_private(public):

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from anofel.committee.paillier.arithmetic.randomness import SeededRandomness
 from anofel.committee.paillier.key_rounds.phase import PublicOnly
-from anofel.committee.paillier.key_rounds.state import Fault, PublicState, SecretState, Setting
+from anofel.committee.paillier.key_rounds.state import PublicState, RunStopped, SecretPaillierState, Setting
 from anofel.committee.sealing import KEY_LENGTH, SealingKey, seal
 
 COMMITMENT_BYTES = 32
@@ -26,7 +26,7 @@ def sealing_key(seed: bytes) -> SealingKey:
 class Hello(PublicOnly):
     """Post the sealing key and the commitment to the seed."""
 
-    def make(self, state: SecretState) -> tuple[bytes, list[bytes]]:
+    def make(self, state: SecretPaillierState) -> tuple[bytes, list[bytes]]:
         """Derive the sealing key from the seed."""
         commitment = seed_commitment(state.setting, state.member, state.seed)
         return commitment + sealing_key(state.seed).public(), []
@@ -35,7 +35,7 @@ class Hello(PublicOnly):
         """Keep everybody's keys; one that nothing can be sealed to is refused at once."""
         wrong = [i for i, part in enumerate(parts, 1) if not _usable(part)]
         if wrong:
-            raise Fault("A first message has no usable key.", wrong)
+            raise RunStopped("A first message has no usable key.", wrong)
         public.seed_commitments = [part[:COMMITMENT_BYTES].hex() for part in parts]
         public.sealing_keys = [part[COMMITMENT_BYTES:].hex() for part in parts]
         return "sieve-deal"

@@ -6,7 +6,7 @@ from enum import IntEnum
 
 from anofel.committee.errors import KeyGenerationFailed
 from anofel.committee.kept import Kept
-from anofel.committee.paillier.arithmetic.integers import Malformed, Reader
+from anofel.committee.paillier.arithmetic.integers import IntegerReader, Malformed
 from anofel.framing import Writer
 
 
@@ -48,7 +48,7 @@ class Body:
     @classmethod
     def from_bytes(cls, data: bytes) -> "Body":
         """Decode. Raises ``Malformed``."""
-        reader = Reader(data)
+        reader = IntegerReader(data)
         kind, public = reader.number(1), reader.framed()
         sealed = tuple(reader.framed() for _ in range(reader.number(1)))
         reader.end()

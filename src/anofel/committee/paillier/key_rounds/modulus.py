@@ -23,13 +23,13 @@ from anofel.committee.paillier.key_rounds.sieve import (
     refuse_public,
 )
 from anofel.committee.paillier.key_rounds.sizes import TINY_MODULUS
-from anofel.committee.paillier.key_rounds.state import PublicState, SecretState, Setting
+from anofel.committee.paillier.key_rounds.state import PublicState, SecretPaillierState, Setting
 
 FIRST_TRIAL_BOUND = 1 << 13
 """Primes divided by first; the rest of SMALL_FACTOR_BOUND takes a hundred times as long."""
 
 
-def own_parts(state: SecretState) -> list[tuple[int, int]]:
+def own_parts(state: SecretPaillierState) -> list[tuple[int, int]]:
     """Return this member's (p_i, q_i) for every candidate of the batch."""
     held = state.cache.get("parts")
     if isinstance(held, tuple) and held[0] == state.public.batch:
@@ -49,7 +49,7 @@ def own_parts(state: SecretState) -> list[tuple[int, int]]:
     return found
 
 
-def _place(state: SecretState, residue: int, name: str) -> int:
+def _place(state: SecretPaillierState, residue: int, name: str) -> int:
     """Return a uniform part with the sieved residue modulo M and the public one modulo TINY_MODULUS."""
     sizes = state.setting.sizes
     tiny = _public_residue(state.setting, name) if state.member == 1 else 0
@@ -81,7 +81,7 @@ class ModulusDeal:
 
     committed = False
 
-    def make(self, state: SecretState) -> tuple[bytes, list[bytes]]:
+    def make(self, state: SecretPaillierState) -> tuple[bytes, list[bytes]]:
         """Share this member's parts."""
         sizes, n, batch = state.setting.sizes, state.run.shape.num_members, state.public.batch
         columns: list[list[int]] = [[] for _ in range(n)]
@@ -104,7 +104,7 @@ class ModulusDeal:
         """Every value is reduced modulo the field."""
         self._read(setting, public, data)
 
-    def receive(self, state: SecretState, parts: Sequence[bytes]) -> None:
+    def receive(self, state: SecretPaillierState, parts: Sequence[bytes]) -> None:
         """Multiply the summed shares and add the shares of zero."""
         field = state.setting.sizes.field
         values = product_shares([self._read(state.setting, state.public, part) for part in parts], field)
@@ -121,7 +121,7 @@ class ModulusOpen(PublicOnly):
 
     committed = True
 
-    def make(self, state: SecretState) -> tuple[bytes, list[bytes]]:
+    def make(self, state: SecretPaillierState) -> tuple[bytes, list[bytes]]:
         """Show the product shares."""
         return bytes.fromhex(state.stash.pop("products")), []
 

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from anofel.committee.paillier.key_rounds.state import PublicState, SecretState, Setting
+from anofel.committee.paillier.key_rounds.state import PublicState, SecretPaillierState, Setting
 
 
-class Phase(Protocol):
+class KeyPhase(Protocol):
     """One step of key generation.
 
     ``make`` is a function of the seed and of earlier messages alone, so that a run can be replayed.
@@ -15,7 +15,7 @@ class Phase(Protocol):
     committed: bool
     """Everybody commits to the public part before anybody shows it."""
 
-    def make(self, state: SecretState) -> tuple[bytes, list[bytes]]:
+    def make(self, state: SecretPaillierState) -> tuple[bytes, list[bytes]]:
         """Return the public part, and a private part for every member (or none at all)."""
         ...
 
@@ -23,7 +23,7 @@ class Phase(Protocol):
         """Raise ``Malformed`` if a private part cannot be used."""
         ...
 
-    def receive(self, state: SecretState, parts: Sequence[bytes]) -> None:
+    def receive(self, state: SecretPaillierState, parts: Sequence[bytes]) -> None:
         """Keep what follows from everybody's private parts, which were checked."""
         ...
 
@@ -43,5 +43,5 @@ class PublicOnly:
     def check_private(self, setting: Setting, public: PublicState, sender: int, data: bytes) -> None:
         """Do nothing."""
 
-    def receive(self, state: SecretState, parts: Sequence[bytes]) -> None:
+    def receive(self, state: SecretPaillierState, parts: Sequence[bytes]) -> None:
         """Do nothing."""

@@ -12,10 +12,10 @@ from anofel.committee.paillier.arithmetic.modular import mpz
 from anofel.committee.paillier.arithmetic.randomness import SeededRandomness
 from anofel.committee.paillier.arithmetic.sharing import ModularOpening, deal_modular
 from anofel.committee.paillier.key_rounds.phase import PublicOnly
-from anofel.committee.paillier.key_rounds.state import Fault, PublicState, SecretState, Setting
+from anofel.committee.paillier.key_rounds.state import PublicState, RunStopped, SecretPaillierState, Setting
 
 
-def own_residues(state: SecretState, batch: int) -> list[int]:
+def own_residues(state: SecretPaillierState, batch: int) -> list[int]:
     """Return this member's x_i of every sample."""
     modulus = state.setting.sizes.sieve_modulus
     return [mpz(_source(state, batch, k).below(modulus)) for k in range(state.setting.sizes.samples)]
@@ -27,16 +27,16 @@ def good_samples(setting: Setting, public: PublicState) -> list[list[int]]:
     return [[k for k, y in enumerate(opened) if y % prime] for prime in setting.sizes.sieve_primes]
 
 
-def _source(state: SecretState, batch: int, sample: int) -> SeededRandomness:
+def _source(state: SecretPaillierState, batch: int, sample: int) -> SeededRandomness:
     return SeededRandomness(state.seed, f"sieve/{batch}/{sample}")
 
 
 def read_values(data: bytes, count: int, modulus: int, sender: int) -> list[int]:
-    """Read a public vector. Raises ``Fault`` with the sender."""
+    """Read a public vector. Raises ``RunStopped`` with the sender."""
     try:
         return decode(data, width(modulus.bit_length()), count, modulus)
     except Malformed as error:
-        raise Fault(f"A public part is malformed: {error}", [sender]) from error
+        raise RunStopped(f"A public part is malformed: {error}", [sender]) from error
 
 
 class SieveDeal:
@@ -44,7 +44,7 @@ class SieveDeal:
 
     committed = False
 
-    def make(self, state: SecretState) -> tuple[bytes, list[bytes]]:
+    def make(self, state: SecretPaillierState) -> tuple[bytes, list[bytes]]:
         """Draw and share the samples of a batch."""
         sizes, n = state.setting.sizes, state.run.shape.num_members
         modulus, columns = sizes.sieve_modulus, [[] for _ in range(n)]  # type: tuple[int, list[list[int]]]
@@ -68,7 +68,7 @@ class SieveDeal:
         """Every value is reduced modulo M."""
         self._read(setting, data)
 
-    def receive(self, state: SecretState, parts: Sequence[bytes]) -> None:
+    def receive(self, state: SecretPaillierState, parts: Sequence[bytes]) -> None:
         """Multiply the summed shares of x and r and add the shares of zero."""
         modulus = state.setting.sizes.sieve_modulus
         values = product_shares([self._read(state.setting, part) for part in parts], modulus)
@@ -83,7 +83,7 @@ class SieveDeal:
 class SieveOpen(PublicOnly):
     """Open x·r of every sample."""
 
-    def make(self, state: SecretState) -> tuple[bytes, list[bytes]]:
+    def make(self, state: SecretPaillierState) -> tuple[bytes, list[bytes]]:
         """Show the product shares."""
         return bytes.fromhex(state.stash.pop("products")), []
 
@@ -108,12 +108,12 @@ def product_shares(columns: Sequence[Sequence[int]], modulus: int) -> list[int]:
 
 
 def open_rows(opening: ModularOpening, columns: Sequence[Sequence[int]], what: str) -> list[int]:
-    """Interpolate every row. Raises ``Fault`` without culprits if one is inconsistent."""
+    """Interpolate every row. Raises ``RunStopped`` without culprits if one is inconsistent."""
     opened = []
     for row in zip(*columns, strict=True):
         value = opening.open(row)
         if value is None:
-            raise Fault(f"The opened products of the {what} are inconsistent.")
+            raise RunStopped(f"The opened products of the {what} are inconsistent.")
         opened.append(int(value))
     return opened
 
@@ -122,4 +122,4 @@ def refuse_public(parts: Sequence[bytes]) -> None:
     """Refuse public parts in a phase of private parts."""
     wrong = [sender for sender, part in enumerate(parts, 1) if part]
     if wrong:
-        raise Fault("A message has a public part that its round does not have.", wrong)
+        raise RunStopped("A message has a public part that its round does not have.", wrong)

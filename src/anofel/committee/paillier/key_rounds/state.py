@@ -44,7 +44,7 @@ class PublicState:
     """Why the run is being opened, once it is."""
 
 
-class Fault(Exception):
+class RunStopped(Exception):
     """The run cannot go on. Without culprits, every seed must be opened to find them."""
 
     def __init__(self, reason: str, culprits: Sequence[int] = ()) -> None:
@@ -73,7 +73,7 @@ class Setting:
 
 
 @dataclass
-class SecretState(Kept):
+class SecretPaillierState(Kept):
     """What one member keeps between two rounds (kept)."""
 
     setting: Setting
@@ -106,13 +106,13 @@ class SecretState(Kept):
         """The message of ``round``."""
         return RoundMessage(run_id=self.run.run_id, round=self.round, sender=self.member, body=self.body)
 
-    def copy(self) -> "SecretState":
+    def copy(self) -> "SecretPaillierState":
         """Return a state that can change without changing this one."""
         history = None if self.history is None else list(self.history)
         return replace(self, public=replace(self.public), stash=dict(self.stash), history=history)
 
     def __repr__(self) -> str:
-        return f"SecretState(member={self.member}, round={self.round}, <redacted>)"
+        return f"SecretPaillierState(member={self.member}, round={self.round}, <redacted>)"
 
     def to_bytes(self) -> bytes:
         """Return the secret bytes, for the key store only."""
@@ -128,7 +128,7 @@ class SecretState(Kept):
         return _write_history(writer, self.history).done()
 
 
-def read_state(data: bytes, make_setting: Callable[[KeyGenerationRun, int], Setting]) -> SecretState:
+def read_state(data: bytes, make_setting: Callable[[KeyGenerationRun, int], Setting]) -> SecretPaillierState:
     """Read a state that ``to_bytes`` wrote. Raises ``KeyGenerationFailed`` if it is damaged."""
     reader = Reader(data)
     try:
@@ -137,7 +137,7 @@ def read_state(data: bytes, make_setting: Callable[[KeyGenerationRun, int], Sett
         history = _read_history(reader, run.shape.num_members)
         reader.end()
         public = PublicState(**{f.name: _from_json(content["public"][f.name]) for f in fields(PublicState)})
-        return SecretState(
+        return SecretPaillierState(
             setting=make_setting(run, modulus_bits),
             member=member,
             seed=bytes.fromhex(content["seed"]),
