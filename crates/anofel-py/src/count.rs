@@ -114,9 +114,72 @@ pub mod count {
             PyBytes::new(py, &self.0.ciphertext)
         }
 
+        /// First messages for a proof of which branch of the bit is true, under a count key.
+        fn begin(&self, py: Python<'_>, count_key: &[u8]) -> PyResult<SecretBranches> {
+            py.detach(|| {
+                let statement = bit_statement(count_key, &self.0.ciphertext)?;
+                counting::SecretBranches::draw(&statement, &self.0.k, self.0.one, &mut OsRng)
+            })
+            .map(SecretBranches)
+            .map_err(refuse)
+        }
+
         fn __repr__(&self) -> &'static str {
             "CastBit(<redacted>)"
         }
+    }
+
+    fn bit_statement(count_key: &[u8], ciphertext: &[u8]) -> Result<counting::BitStatement, Error> {
+        Ok(counting::BitStatement {
+            key: group::decode_real_point("the count key", count_key)?,
+            ciphertext: counting::Ciphertext::from_bytes(ciphertext)?,
+        })
+    }
+
+    /// What answers a challenge about a bit (kept).
+    #[pyclass(frozen)]
+    pub struct SecretBranches(counting::SecretBranches);
+
+    #[pymethods]
+    impl SecretBranches {
+        /// Four points, those of *zero* first.
+        #[getter]
+        fn first_messages<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+            PyBytes::new(py, self.0.first_messages())
+        }
+
+        /// The challenge of *zero* where that branch is simulated; None where it is true.
+        #[getter]
+        fn simulated_zero(&self) -> Option<u128> {
+            self.0.simulated_zero()
+        }
+
+        /// Answers a challenge of 128 bits: e₀ ‖ z₀ ‖ e₁ ‖ z₁.
+        fn respond<'py>(&self, py: Python<'py>, challenge: u128) -> Bound<'py, PyBytes> {
+            PyBytes::new(py, &self.0.respond(challenge).to_bytes())
+        }
+
+        fn __repr__(&self) -> &'static str {
+            "SecretBranches(<redacted>)"
+        }
+    }
+
+    /// The first messages for which the branches hold, and the challenges of *zero* and *one*.
+    #[pyfunction]
+    fn bit_first_messages<'py>(
+        py: Python<'py>,
+        count_key: &[u8],
+        ciphertext: &[u8],
+        branches: &[u8],
+    ) -> PyResult<(Bound<'py, PyBytes>, u128, u128)> {
+        let (messages, [zero, one]) = py
+            .detach(|| {
+                let statement = bit_statement(count_key, ciphertext)?;
+                let branches = counting::Branches::from_bytes(branches)?;
+                Ok((branches.first_messages(&statement), branches.challenges()))
+            })
+            .map_err(refuse)?;
+        Ok((PyBytes::new(py, &messages), zero, one))
     }
 
     /// Checks many ballots side by side: the place and the fault of every bad one.

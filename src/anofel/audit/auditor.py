@@ -56,7 +56,7 @@ from anofel.tasks.task import Task
 
 _KNOWN_BLOBS = 1 << 14
 """How many names of blobs are remembered, so that one that is named again is not read again."""
-INSECURE_UNPROVEN = "insecure-unproven"
+PROVEN, PROVEN_ZERO, INSECURE_UNPROVEN = "proven", "proven-zero", "insecure-unproven"
 _REASONS = {Reason.PAYLOAD_REFUSED: "the payload is malformed, or its contribution proof does not hold"}
 
 
@@ -303,6 +303,11 @@ class Auditor:
                 yield (
                     f"{record.name}: INSECURE, contributions are unproven; one client can spoil or poison "
                     "its sums."
+                )
+            elif record.contributions == PROVEN_ZERO:
+                yield (
+                    f"{record.name}: contributions are proven zero where they do not count; nothing bounds "
+                    "the others."
                 )
         if report.sums_pruned:
             yield (
@@ -561,10 +566,9 @@ def _about(task: TaskState) -> str:
 
 
 def _contributions(state: State, task: TaskState) -> str:
-    if task.facts.limits.norm_bound is None:
+    if not task.facts.limits.proven:
         return INSECURE_UNPROVEN
-    proven = schemes.by_number(state.committee_of(task).scheme).proves_contributions
-    return "proven" if proven else "unproven"
+    return PROVEN if schemes.by_number(state.committee_of(task).scheme).proves_norm else PROVEN_ZERO
 
 
 def _task_record(state: State, task: TaskState) -> TaskRecord:

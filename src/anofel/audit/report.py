@@ -66,7 +66,7 @@ class TaskRecord:
     task_id: str
     rule: str
     contributions: str
-    """``proven``; ``unproven`` if the scheme has no proof; ``insecure-unproven`` if the task says so."""
+    """``proven``; ``proven-zero`` if the scheme bounds no norm; ``insecure-unproven`` if the task says so."""
     releases: int
     ended: bool
     epsilon: float | None

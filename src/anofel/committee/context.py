@@ -90,6 +90,11 @@ class TaskLimits:
                 f"min_clients is from 2 to max_posts ({self.max_posts}), not {self.min_clients} (D-08)."
             )
 
+    @property
+    def proven(self) -> bool:
+        """Whether contributions carry their scheme's proof."""
+        return self.norm_bound is not None
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class IterationContext:

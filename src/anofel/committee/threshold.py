@@ -40,7 +40,7 @@ class ThresholdScheme(ABC, Generic[Key, Share, Preparation, Sum, Checked]):
     """The part of ``Scheme`` that does not depend on the arithmetic."""
 
     name: str
-    proves_contributions: bool
+    proves_norm: bool
     share_type: type[Share]
     preparation_type: type[Preparation]
     sum_type: type[Sum]

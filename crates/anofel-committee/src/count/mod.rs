@@ -5,6 +5,7 @@
 //! that at most one is 1, and that where it is 1 the task takes the client's dataset type.
 
 mod ballot;
+mod branches;
 mod proof;
 mod tally;
 
@@ -12,6 +13,7 @@ pub use ballot::{
     Accepts, Ballot, Bundle, Ciphertext, Committee, Opening, SecretBits, CIPHERTEXT_BYTES,
     MAX_COMMITTEES,
 };
+pub use branches::{BitStatement, Branches, SecretBranches, BRANCHES_BYTES, FIRST_MESSAGES_BYTES};
 pub use tally::{
     combine_count, count_share, verify_count_share, Tally, VerifiedCountShare, COUNT_SHARE_BYTES,
 };

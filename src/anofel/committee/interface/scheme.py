@@ -36,8 +36,8 @@ class Scheme(Protocol):
         ...
 
     @property
-    def proves_contributions(self) -> bool:
-        """Whether a payload proves its norm, and that it is zero where the count bit is, if the task asks."""
+    def proves_norm(self) -> bool:
+        """Whether contribution proofs bound the norm; those of every scheme show zero where the bit is 0."""
         ...
 
     def required_bits(self, limits: TaskLimits) -> int:
@@ -72,8 +72,8 @@ class Scheme(Protocol):
     ) -> Prepared:
         """Make all that does not depend on the update (step 5, while the model trains).
 
-        ``bit`` is the one of the ballot for this committee. A scheme that proves contributions needs
-        it (``InvalidContext``) if the task wants proofs.
+        ``bit`` is the one of the ballot for this committee; it is needed (``InvalidContext``) if the
+        task wants contributions proven.
         """
         ...
 

@@ -31,7 +31,7 @@ class Lattice(ThresholdScheme[LatticeKey, LatticeShare, LatticePrepared, Lattice
     """The default scheme; implements ``Scheme``."""
 
     name = NAME
-    proves_contributions = True
+    proves_norm = True
     share_type = LatticeShare
     preparation_type = LatticePrepared
     sum_type = LatticeSum

@@ -7,19 +7,31 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from anofel._core.count import CastBit
 from anofel.committee.accumulation import PostPayload
 from anofel.committee.context import PostContext, TaskLimits
-from anofel.committee.errors import EnvelopeRefused, PayloadRefused, PreparationUsed
+from anofel.committee.errors import (
+    EnvelopeRefused,
+    InvalidContext,
+    PayloadRefused,
+    PreparationUsed,
+    VectorRefused,
+)
 from anofel.committee.interface import Bytes, Contribution, Envelope, Int64Vector
 from anofel.committee.kept import Kept
-from anofel.committee.paillier.arithmetic import knowledge
+from anofel.committee.paillier.arithmetic import knowledge, zero
 from anofel.committee.paillier.arithmetic.integers import Malformed, decode, encode, width
-from anofel.committee.paillier.arithmetic.knowledge import KnowledgeProof, SecretFirstMessage
+from anofel.committee.paillier.arithmetic.knowledge import (
+    KnowledgeProof,
+    SecretFirstMessage,
+    SecretFolding,
+)
 from anofel.committee.paillier.arithmetic.modular import mpz
 from anofel.committee.paillier.arithmetic.packing import Packing
 from anofel.committee.paillier.arithmetic.parameters import RANDOMISER_BITS
 from anofel.committee.paillier.arithmetic.randomness import Randomness, SystemRandomness
 from anofel.committee.paillier.arithmetic.transcript import Transcript, append_post
+from anofel.committee.paillier.arithmetic.zero import SecretZeroWitness, ZeroProof, ZeroStatement
 from anofel.committee.paillier.key import PaillierKey
 from anofel.committee.refusal import refuse_batch
 
@@ -27,7 +39,7 @@ from anofel.committee.refusal import refuse_batch
 class SecretPreparation(Kept):
     """All that does not depend on the update (kept, used once)."""
 
-    __slots__ = ("_randomisers", "context", "first", "key", "packing")
+    __slots__ = ("_randomisers", "context", "first", "key", "packing", "witness")
 
     def __init__(
         self,
@@ -36,8 +48,10 @@ class SecretPreparation(Kept):
         packing: Packing,
         randomisers: tuple[list[int], list[int]],
         first: SecretFirstMessage,
+        witness: SecretZeroWitness | None,
     ) -> None:
         self.key, self.context, self.packing, self.first = key, context, packing, first
+        self.witness = witness
         self._randomisers: tuple[list[int], list[int]] | None = randomisers
 
     def __repr__(self) -> str:
@@ -59,26 +73,43 @@ class CheckedCiphertexts(PostPayload):
 
 
 def payload_bytes(key: PaillierKey, limits: TaskLimits) -> int:
-    """Return the exact length of a payload: ciphertexts, then the proof of knowledge."""
+    """Return the exact length of a payload: ciphertexts, proof of knowledge, proof of zero."""
     count = Packing.of(limits, key.modulus_bits).count
-    return count * 2 * width(key.modulus_bits) + KnowledgeProof.length(key.modulus_bits)
+    known = count * 2 * width(key.modulus_bits) + KnowledgeProof.length(key.modulus_bits)
+    return known + zero_proof_bytes(key, limits)
+
+
+def zero_proof_bytes(key: PaillierKey, limits: TaskLimits) -> int:
+    """Return the length of the proof of zero; nothing if the task does without."""
+    return ZeroProof.length(key.modulus_bits) if limits.proven else 0
 
 
 def prepare(
-    key: PaillierKey, context: PostContext, limits: TaskLimits, randomness: Randomness | None = None
+    key: PaillierKey,
+    context: PostContext,
+    limits: TaskLimits,
+    bit: CastBit | None,
+    randomness: Randomness | None = None,
 ) -> SecretPreparation:
-    """Make the randomisers h_s^α and the proof's first message."""
+    """Make the randomisers h_s^α and the proofs' first messages. Raises ``InvalidContext``."""
+    if limits.proven and bit is None:
+        raise InvalidContext("A proven contribution needs the ballot's bit.")
     source = randomness or SystemRandomness()
     packing = Packing.of(limits, key.modulus_bits)
+    witness = SecretZeroWitness.draw(key, bit, source) if limits.proven and bit is not None else None
     exponents = [source.bits(RANDOMISER_BITS) for _ in range(packing.count)]
     table = key.randomisers
     masks = [table.power(exponent) for exponent in exponents]
-    return SecretPreparation(key, context, packing, (exponents, masks), SecretFirstMessage.draw(key, source))
+    first = SecretFirstMessage.draw(key, source)
+    return SecretPreparation(key, context, packing, (exponents, masks), first, witness)
 
 
 def encrypt(prepared: SecretPreparation, values: Int64Vector) -> Contribution:
-    """Encrypt a vector and consume the preparation."""
+    """Encrypt and prove a vector, and consume the preparation. Raises ``VectorRefused``."""
     prepared.packing.check(values)
+    witness = prepared.witness
+    if witness is not None and not witness.is_one and values.any():
+        raise VectorRefused("The ballot's bit is 0, so the vector must be zero.")
     exponents, masks = prepared.consume()
     key, modulus, square = prepared.key, mpz(prepared.key.modulus), prepared.key.square
     plaintexts = prepared.packing.pack(values)
@@ -86,11 +117,17 @@ def encrypt(prepared: SecretPreparation, values: Int64Vector) -> Contribution:
         (1 + m % modulus * modulus) * mask % square for m, mask in zip(plaintexts, masks, strict=True)
     ]
     ciphertexts = encode(residues, 2 * width(key.modulus_bits))
-    proof = knowledge.prove(key, prepared.context, ciphertexts, plaintexts, exponents, prepared.first)
-    payload = ciphertexts + proof.to_bytes(key.modulus_bits)
+    folding = SecretFolding.of(key, prepared.context, ciphertexts, plaintexts, exponents)
+    proof = knowledge.prove(key, prepared.context, ciphertexts, folding, prepared.first)
+    payload, bit = ciphertexts + proof.to_bytes(key.modulus_bits), b""
+    if witness is not None:
+        bit = witness.bit
+        statement = ZeroStatement(key, prepared.context, bit, payload, zero.fold(key, folding))
+        payload += zero.prove(statement, folding, witness).to_bytes(key.modulus_bits)
     digest = hashlib.sha256(payload).digest()
     binding = _binding(key, prepared.context, len(payload), digest)
-    return Contribution(Envelope(proof=binding, payload_length=len(payload), payload_sha256=digest), payload)
+    envelope = Envelope(proof=binding, payload_length=len(payload), payload_sha256=digest, bit=bit)
+    return Contribution(envelope, payload)
 
 
 def verify_envelope(key: PaillierKey, context: PostContext, limits: TaskLimits, envelope: Envelope) -> None:
@@ -129,17 +166,24 @@ def verify_payload(
     1. Length and SHA-256 are those of the envelope.
     2. Every ciphertext is a canonical residue modulo N², not zero.
     3. The proof of plaintext knowledge holds for this post (``knowledge.verify``).
+    4. The proof of zero holds for this post and the ballot's bit (``zero.verify``), unless the task
+       does without.
     """
-    data, proof_length = bytes(payload), KnowledgeProof.length(key.modulus_bits)
+    data = bytes(payload)
     if len(data) != payload_bytes(key, limits) or len(data) != envelope.payload_length:  # (1)
         raise PayloadRefused(
             f"The payload has {len(data)} bytes; this task's have {payload_bytes(key, limits)}."
         )
     if hashlib.sha256(data).digest() != envelope.payload_sha256:
         raise PayloadRefused("The payload is not the one that the envelope names.")
-    residues = read_residues(key, data[:-proof_length])  # (2)
-    proof = knowledge.read_proof(data[-proof_length:], key.modulus)
-    knowledge.verify(key, context, data[:-proof_length], residues, proof)  # (3)
+    end = len(data) - zero_proof_bytes(key, limits)
+    start = end - KnowledgeProof.length(key.modulus_bits)
+    residues = read_residues(key, data[:start])  # (2)
+    proof = knowledge.read_proof(data[start:end], key.modulus)
+    folded = knowledge.verify(key, context, data[:start], residues, proof)  # (3)
+    if limits.proven:  # (4)
+        statement = ZeroStatement(key, context, envelope.bit, data[:end], folded)
+        zero.verify(statement, zero.read_proof(data[end:], key.modulus))
     return CheckedCiphertexts(context, key.key_id, limits, residues)
 
 

@@ -33,7 +33,7 @@ class PaillierScheme(
     """Threshold Paillier (Damgård-Jurik with s = 1), packed; implements ``Scheme``."""
 
     name = NAME
-    proves_contributions = False
+    proves_norm = False
     share_type = SecretPaillierShare
     preparation_type = SecretPreparation
     sum_type = CiphertextSum
@@ -78,10 +78,10 @@ class PaillierScheme(
         key: CommitteeKey,
         context: PostContext,
         limits: TaskLimits,
-        bit: CastBit | None = None,  # noqa: ARG002 - nothing is proven about it
+        bit: CastBit | None = None,
     ) -> SecretPreparation:
         """Make all that does not depend on the update."""
-        return contribution.prepare(self.own(key), context, limits)
+        return contribution.prepare(self.own(key), context, limits, bit)
 
     def seal(self, prepared: SecretPreparation, values: Int64Vector) -> Contribution:
         """Encrypt the update."""

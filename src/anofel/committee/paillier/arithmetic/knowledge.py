@@ -72,22 +72,39 @@ class SecretFirstMessage(Kept):
         return cls(mu, rho, commitment)
 
 
+@dataclass(frozen=True, slots=True)
+class SecretFolding(Kept):
+    """What opens C = ∏ c_i^(x_i): M = Σ x_i·m_i mod N, and Σ x_i·α_i, as r_i = h^(α_i) (kept)."""
+
+    plaintext: int = field(repr=False)
+    exponent: int = field(repr=False)
+
+    @classmethod
+    def of(
+        cls,
+        key: PaillierKey,
+        context: PostContext,
+        ciphertexts: bytes,
+        plaintexts: Sequence[int],
+        exponents: Sequence[int],
+    ) -> "SecretFolding":
+        """Fold plaintexts and exponents as the verifier folds the ciphertexts."""
+        folding = _transcript(key, context, ciphertexts).challenges("fold", len(plaintexts))
+        folded = sum(x * m for x, m in zip(folding, plaintexts, strict=True)) % key.modulus
+        return cls(folded, sum(x * a for x, a in zip(folding, exponents, strict=True)))
+
+
 def prove(
     key: PaillierKey,
     context: PostContext,
     ciphertexts: bytes,
-    plaintexts: Sequence[int],
-    exponents: Sequence[int],
+    folding: SecretFolding,
     first: SecretFirstMessage,
 ) -> KnowledgeProof:
-    """Prove knowledge of the plaintexts; r_i = h^(α_i), so R = h^(Σ x_i·α_i)."""
-    transcript = _transcript(key, context, ciphertexts)
-    folding = transcript.challenges("fold", len(plaintexts))
-    folded = sum(x * m for x, m in zip(folding, plaintexts, strict=True)) % key.modulus
-    exponent = sum(x * a for x, a in zip(folding, exponents, strict=True))
-    e = transcript.append("a", int(first.commitment)).challenge("e")
-    z = (first.mu + e * folded) % key.modulus
-    w = first.rho * power_secret(key.h, e * exponent, key.modulus)
+    """Prove knowledge of the plaintexts; R = h^(Σ x_i·α_i)."""
+    e = _transcript(key, context, ciphertexts).append("a", int(first.commitment)).challenge("e")
+    z = (first.mu + e * folding.plaintext) % key.modulus
+    w = first.rho * power_secret(key.h, e * folding.exponent, key.modulus)
     return KnowledgeProof(e, int(z), int(w % key.modulus))
 
 
@@ -97,8 +114,8 @@ def verify(
     ciphertexts: bytes,
     residues: Sequence[int],
     proof: KnowledgeProof,
-) -> None:
-    """Check a proof. Raises ``PayloadRefused``.
+) -> int:
+    """Check a proof and return C. Raises ``PayloadRefused``.
 
     1. Every ciphertext is a unit: their folded product is one.
     2. w is a unit modulo N.
@@ -114,6 +131,7 @@ def verify(
     commitment = commitment * power(folded, -proof.challenge, key.square) % key.square
     if transcript.append("a", int(commitment)).challenge("e") != proof.challenge:  # (3)
         raise PayloadRefused("The proof of plaintext knowledge does not hold for this post.")
+    return folded
 
 
 def read_proof(data: bytes, modulus: int) -> KnowledgeProof:

@@ -124,9 +124,9 @@ class FixedBase:
     """
 
     def __init__(self, base: int, modulus: int, exponent_bits: int) -> None:
-        self._modulus = mpz(modulus)
+        self.base, self._modulus = mpz(base), mpz(modulus)
         self._rows: list[list[int]] = []
-        step = mpz(base)
+        step = self.base
         for _ in range(-(-exponent_bits // FIXED_BASE_WINDOW)):
             row = [mpz(1)]
             for _ in range((1 << FIXED_BASE_WINDOW) - 1):
