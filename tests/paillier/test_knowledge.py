@@ -15,7 +15,7 @@ from anofel.committee.errors import EnvelopeRefused, PayloadRefused, Preparation
 from anofel.committee.interface import Contribution, Envelope
 from anofel.committee.paillier import contribution
 from anofel.committee.paillier.arithmetic import knowledge
-from anofel.committee.paillier.arithmetic.knowledge import KnowledgeProof
+from anofel.committee.paillier.arithmetic.knowledge import KnowledgeProof, SecretFolding
 from anofel.committee.paillier.arithmetic.transcript import Transcript, append_post
 from anofel.committee.paillier.key import PaillierKey
 from anofel.committee.paillier.total import open_ciphertexts, partial_decrypt
@@ -326,7 +326,8 @@ def test_knowledge_can_be_extracted_from_two_answers_to_one_first_message(commit
     append_post(transcript, context)
     folding = transcript.append("ciphertexts", cipher).challenges("fold", len(plaintexts))
     first = prepared.first
-    proof = knowledge.prove(key, context, cipher, plaintexts, exponents, first)
+    opened = SecretFolding.of(key, context, cipher, plaintexts, exponents)
+    proof = knowledge.prove(key, context, cipher, opened, first)
     other_e = proof.challenge ^ 1
     folded = sum(x * m for x, m in zip(folding, plaintexts, strict=True))
     other_z = (first.mu + other_e * folded) % n
