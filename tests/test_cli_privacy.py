@@ -73,6 +73,7 @@ def test_the_explanation_warns_of_unproven_contributions(tmp_path):
     path.write_text(text.replace("[task]", "[task]\ninsecure_unproven_contributions = true"))
     assert "INSECURE, contributions are unproven" in run(str(path))
     assert "one moves the mean of 512 by at most" in run(SUPPORT2)
+    assert "paillier committees; a contribution proves no norm" in run(SUPPORT2)
 
 
 def test_explanation_in_words():

@@ -114,6 +114,8 @@ def _liars(liars: dict[str, Any] | None, clients: int) -> Iterator[str]:
         f"{liars['honest_client']:.3g}), those who may collude by {liars['max_colluders']:.3g}"
     )
     yield "  a post that does not count adds nothing but rounding, and no post keeps a sum from being decoded"
+    yield "Lying clients (paillier committees; a contribution proves no norm):"
+    yield "  one that counts moves the mean without bound, or spoils the sum; one that does not adds exactly zero"
 
 
 def _mean_bound(bound: dict[str, Any]) -> Iterator[str]:
