@@ -115,7 +115,7 @@ def _liars(liars: dict[str, Any] | None, clients: int) -> Iterator[str]:
     )
     yield "  a post that does not count adds nothing but rounding, and no post keeps a sum from being decoded"
     yield "Lying clients (paillier committees; a contribution proves no norm):"
-    yield "  one that counts moves the mean without bound, or spoils the sum; one that does not adds exactly zero"
+    yield "  one that counts moves the mean without bound or spoils the sum; one that does not adds zero"
 
 
 def _mean_bound(bound: dict[str, Any]) -> Iterator[str]:

@@ -1,3 +1,6 @@
+//! The branches of a bit: completeness, and what each byte and point moves.
+#![allow(clippy::unwrap_used, reason = "tests")]
+
 use rand::rngs::OsRng;
 
 use super::*;
