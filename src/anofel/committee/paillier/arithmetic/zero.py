@@ -25,7 +25,7 @@ from anofel._core import count as core
 from anofel.committee.context import PostContext
 from anofel.committee.errors import InvalidContext, PayloadRefused
 from anofel.committee.kept import Kept
-from anofel.committee.paillier.arithmetic.integers import Malformed, Reader, encode, width
+from anofel.committee.paillier.arithmetic.integers import IntegerReader, Malformed, encode, width
 from anofel.committee.paillier.arithmetic.knowledge import SecretFolding
 from anofel.committee.paillier.arithmetic.modular import gcd, mpz, power, power_secret
 from anofel.committee.paillier.arithmetic.parameters import CHALLENGE_BITS
@@ -78,7 +78,7 @@ class ZeroProof:
     @classmethod
     def from_bytes(cls, data: bytes, modulus: int) -> "ZeroProof":
         """Decode; w is reduced modulo N."""
-        reader = Reader(data)
+        reader = IntegerReader(data)
         branches = reader.raw(BRANCHES_BYTES)
         (w,) = reader.integers(width(modulus.bit_length()), 1, modulus)
         reader.end()
