@@ -44,6 +44,7 @@ from anofel.pki.certificates import Purpose
 from anofel.pki.testing_ca import TestAuthority
 from anofel.primitives import ClientTree, Commitment, MessageSecret
 from anofel.proofs.keys import KeyDirectory, make_insecure_development_keys
+from anofel.storage.attachments import DirectoryAttachments
 from anofel.storage.blocks import BlockStore
 from anofel.storage.replay import last_state
 from tests.board.ended import add_ended
@@ -65,16 +66,6 @@ def memory() -> float:
     return int(Path("/proc/self/statm").read_text().split()[1]) * float(resource.getpagesize())
 
 
-class NoVerifier:
-    """There are no postings, so nothing but the proof keys is looked at."""
-
-    shares = None
-
-    def __init__(self, keys: KeyDirectory) -> None:
-        self.registration = keys.registration_verifier(threads=1)
-        self.submission = keys.submission_verifier(threads=1)
-
-
 class EmptyBoard:
     """A board on which nobody posts, with its validator."""
 
@@ -90,7 +81,13 @@ class EmptyBoard:
             interval_ms=HOUR_MS,
             time=int(time.time()),
         )
-        self.chain = Chain(State.at_genesis(self.genesis), cast(Verifier, NoVerifier(keys)))
+        verifier = Verifier(
+            self.genesis.hash,
+            keys.registration_verifier(threads=1),
+            keys.submission_verifier(threads=1),
+            DirectoryAttachments(Path("nothing-is-attached")),
+        )
+        self.chain = Chain(State.at_genesis(self.genesis), verifier)
 
     @property
     def state(self) -> State:
