@@ -107,8 +107,58 @@ def test_the_first_block_is_compared_with_genesis(
     EmbeddedNode(board.directory).close()
 
 
-def test_a_slow_board_has_a_larger_gap(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_slow_board_has_a_larger_gap(tmp_path: Path) -> None:
     clock, day = WallClock(), 86_400
-    clock.check_gap(int(time.time()) - 9 * day, interval_ms=day * 1000, today=None)
+    clock.check_start(int(time.time()) - 9 * day, interval_ms=day * 1000, directory=tmp_path, today=None)
     with pytest.raises(TimeGap):
-        clock.check_gap(int(time.time()) - 11 * day, interval_ms=day * 1000, today=None)
+        clock.check_start(int(time.time()) - 11 * day, day * 1000, tmp_path, None)
+
+
+def test_a_clock_behind_the_last_block_is_asked_about(tmp_path: Path) -> None:
+    """After a reboot, so that nothing is known of the clock before."""
+    clock, now = WallClock(), int(time.time())
+    clock.check_start(now + MAX_JUMP_SECONDS - 2, 1000, tmp_path, None)
+    with pytest.raises(TimeGap, match="The last block is of"):
+        clock.check_start(now + MAX_JUMP_SECONDS + 2, 1000, tmp_path, None)
+
+
+@pytest.mark.parametrize("shift", [MAX_JUMP_SECONDS + 2, MAX_GAP_SECONDS - 600])
+def test_a_clock_that_was_set_by_less_than_a_day_between_two_starts_is_asked_about(
+    board: BoardOfTest, monkeypatch: pytest.MonkeyPatch, shift: int
+) -> None:
+    """What stopped a node as a jump must not be taken by the next start, which comes ten seconds later."""
+    EmbeddedNode(board.directory).close()
+    real = time.time
+    monkeypatch.setattr(wall_clock.time, "time", lambda: real() + shift)
+    for _ in range(2):  # a refused start does not make it the truth
+        with pytest.raises(TimeGap, match=rf"set ahead by {shift} seconds; .* --today"):
+            EmbeddedNode(board.directory)
+    assert not times(board)
+    EmbeddedNode(board.directory, today=datetime.fromtimestamp(real() + shift, UTC).date()).close()
+    EmbeddedNode(board.directory).close()  # said once
+
+
+def test_small_jumps_between_starts_do_not_add_up(
+    board: BoardOfTest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, step = time.time, MAX_JUMP_SECONDS * 0.4
+    for number in range(3):
+        monkeypatch.setattr(wall_clock.time, "time", lambda number=number: real() + number * step)
+        EmbeddedNode(board.directory).close()
+    monkeypatch.setattr(wall_clock.time, "time", lambda: real() + 3 * step)
+    with pytest.raises(TimeGap, match="was set ahead"):
+        EmbeddedNode(board.directory)
+
+
+def test_after_a_reboot_the_clock_is_compared_with_the_last_block_alone(
+    board: BoardOfTest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    EmbeddedNode(board.directory).close()
+    real = time.time
+    monkeypatch.setattr(wall_clock.time, "time", lambda: real() + 600)
+    with pytest.raises(TimeGap, match="was set ahead"):
+        EmbeddedNode(board.directory)
+    other = tmp_path / "boot_id"
+    other.write_text("00000000-0000-4000-8000-000000000000")
+    monkeypatch.setattr(wall_clock, "_BOOT_ID", other)
+    EmbeddedNode(board.directory).close()

@@ -3,7 +3,9 @@
 import signal
 import subprocess
 import sys
+import time
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
@@ -24,11 +26,12 @@ HOUR = 3600
 
 
 def restart(world: Deployment, shift: int) -> None:
-    """Kill the board and start it again at its address, with another clock."""
+    """Kill the board and start it again at its address, with another clock that its operator confirms."""
     port = world.node.url.rpartition(":")[2]
     world.node.stop(signal.SIGKILL)
     script = [sys.executable, "-m", "tests.node.shifted_clock", str(shift), "node", "run"]
-    world.node = NodeProcess(world.board.directory, "--port", port, script=script)
+    today = datetime.fromtimestamp(time.time() + shift, UTC).strftime("%Y-%m-%d")
+    world.node = NodeProcess(world.board.directory, "--port", port, "--today", today, script=script)
 
 
 def spoil(world: Deployment, bundle: Bundle, client: ClientOfTest) -> None:

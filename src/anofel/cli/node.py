@@ -199,7 +199,7 @@ def run(
         datetime | None,
         typer.Option(
             formats=["%Y-%m-%d"],
-            help="The date as you know it, to go on when the last block is more than a day away.",
+            help="The date as you know it, to go on when the clock was set or is far from the last block.",
         ),
     ] = None,
     last_signed: Annotated[

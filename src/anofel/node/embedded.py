@@ -119,7 +119,7 @@ class EmbeddedNode:
                 SubmissionVerifier.from_bytes(self.files.keys["submission"]),
                 self._attachments,
             )
-            self._clock.check_gap(self._last_time(), self.genesis.interval_ms, today)
+            self._clock.check_start(self._last_time(), self.genesis.interval_ms, directory, today)
             self._restore(on_replay)
         except BaseException:
             self.abandon()

@@ -4,19 +4,27 @@ A block's time can never go back, so one wrong second would outlive every certif
 
 1. While a node runs, wall clock and monotonic clock advance together; when they differ by more than 30
    seconds, the node stops before it makes another block.
-2. A node starts only if its clock lies within a day of its last block, or ten intervals if that is longer;
-   else its operator confirms the date.
+2. A node starts only if its clock is at most 30 seconds behind its last block, and at most a day after it, or
+   ten intervals if that is longer; else its operator confirms the date.
+3. A node that starts again while the machine runs on holds the first rule from its first start on; else its
+   operator confirms the date.
 """
 
+import json
 import time
 from datetime import UTC, date, datetime, timedelta
-from typing import Final
+from pathlib import Path
+from typing import Any, Final
 
+from anofel.disk.files import replace_file
 from anofel.errors import AnofelError
 
 MAX_JUMP_SECONDS: Final = 30
 MAX_GAP_SECONDS: Final = 86_400
 GAP_INTERVALS: Final = 10
+CLOCKS: Final = "clocks.json"
+"""How wall clock and monotonic clock stood at the first start on the machine as it runs now."""
+_BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
 
 
 class ClockJumped(AnofelError):
@@ -49,21 +57,56 @@ class WallClock:
             )
         return int(wall)
 
-    def check_gap(self, last: int, interval_ms: int, today: date | None) -> None:
-        """Refuse to go on from a block that is far away in time. Raises ``TimeGap`` (rule 2).
+    def check_start(self, last: int, interval_ms: int, directory: Path, today: date | None) -> None:
+        """Refuse to go on with a clock that may be wrong. Raises ``TimeGap`` (rules 2 and 3).
 
         ``today`` is the date as the operator knows it; midnight may lie between saying and starting.
         """
         now = self.now()
         bound = max(MAX_GAP_SECONDS, GAP_INTERVALS * interval_ms // 1000)
-        if abs(now - last) <= bound:
-            return
-        if today is not None and abs(datetime.fromtimestamp(now, UTC).date() - today) <= timedelta(days=1):
-            return
-        raise TimeGap(
-            f"The last block is of {_text(last)} and the clock of this machine says {_text(now)}. "
-            "If the clock is wrong, set it; if it is right, say so once: --today with the date."
-        )
+        path, boot = directory / CLOCKS, _boot()
+        kept = _kept(path, boot)
+        jump = 0.0 if kept is None else (self._wall - kept[0]) - (self._running - kept[1])
+        is_confirmed = today is not None and abs(
+            datetime.fromtimestamp(now, UTC).date() - today
+        ) <= timedelta(days=1)
+        if not is_confirmed:
+            if not -MAX_JUMP_SECONDS <= now - last <= bound:
+                raise TimeGap(
+                    f"The last block is of {_text(last)} and the clock of this machine says {_text(now)}. "
+                    f"{_ASKED}"
+                )
+            if abs(jump) > MAX_JUMP_SECONDS:
+                way = "ahead" if jump > 0 else "back"
+                raise TimeGap(
+                    f"Since this node first started on this machine the clock was set {way} by "
+                    f"{round(abs(jump))} seconds; it says {_text(now)}. {_ASKED}"
+                )
+        if boot and (kept is None or is_confirmed):  # else small jumps would add up from start to start
+            clocks = {"boot": boot, "wall": self._wall, "running": self._running}
+            replace_file(path, json.dumps(clocks).encode())
+
+
+_ASKED: Final = "If the clock is wrong, set it; if it is right, say so once: --today with the date."
+
+
+def _boot() -> str:
+    """Return the name of the time since the machine was switched on; empty where it has none."""
+    try:
+        return _BOOT_ID.read_text().strip()
+    except OSError:
+        return ""
+
+
+def _kept(path: Path, boot: str) -> tuple[float, float] | None:
+    """Return both clocks as they stood then; None after a reboot, and where nothing readable is kept."""
+    try:
+        found: Any = json.loads(path.read_bytes())
+        if boot and found["boot"] == boot:
+            return float(found["wall"]), float(found["running"])
+    except (OSError, ValueError, KeyError, TypeError):
+        pass
+    return None
 
 
 def _running() -> float:
