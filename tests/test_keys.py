@@ -40,7 +40,7 @@ def test_every_key_says_that_it_is_insecure(keys: KeyDirectory) -> None:
         (lambda data: data[:50], "truncated: it has 50 bytes instead of"),
         (lambda data: data[:-1], "truncated"),
         (lambda data: data + b"\0", "too long"),
-        (lambda data: data[:10] + b"\x01\x00" + data[12:], "format version 1; this program reads version 2"),
+        (lambda data: data[:10] + b"\x01\x00" + data[12:], "format version 1; this program reads version 3"),
         (lambda data: data[:13] + b"\x01" + data[14:], "for the registration statement|public inputs"),
         (lambda data: data[:60] + bytes([data[60] ^ 1]) + data[61:], "another version|not the pinned one"),
     ],

@@ -33,7 +33,7 @@ use crate::Error;
 
 const MAGIC: &[u8; 10] = b"anofel-key";
 /// The version of the file format.
-pub const FORMAT_VERSION: u16 = 2;
+pub const FORMAT_VERSION: u16 = 3;
 const TRANSCRIPT_BYTES: usize = 32;
 pub(crate) const HEADER_BYTES: usize = 10 + 2 + 1 + 1 + 1 + TRANSCRIPT_BYTES + 32 + 4;
 

@@ -1,9 +1,10 @@
-//! Groth16 on BN254: keys and verification with `ark-groth16`, and a prover of our own.
+//! Groth16 on BN254: keys with `ark-groth16`, and a prover and a verifier of our own.
 //!
 //! The prover is ours because `ark-groth16` lays the constraints down anew for every proof and
 //! knows nothing of its bases, while a client proves many times with the same key.
 
 pub mod ark;
+mod inputs;
 pub mod key;
 pub mod msm;
 pub(crate) mod points;

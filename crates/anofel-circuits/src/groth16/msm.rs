@@ -9,6 +9,7 @@
 //! machine.
 
 use anofel_primitives::Fr;
+use ark_bn254::{Fq, Fq2};
 use ark_ec::short_weierstrass::{Affine, Projective, SWCurveConfig};
 use ark_ec::{AffineRepr, CurveGroup};
 use ark_ff::{AdditiveGroup, BigInteger, BigInteger256, Field, PrimeField, Zero};
@@ -81,6 +82,43 @@ impl<F: Field> Coordinates<F> {
     }
 }
 
+/// Products in a coordinate field, three of the prime field for one in the extension and two for a
+/// square: `ark-ff` takes four multiplications with fewer reductions, which is slower without its
+/// assembly.
+pub trait Products: Field {
+    /// self · other.
+    fn times(&self, other: &Self) -> Self;
+    /// self².
+    fn squared(&self) -> Self;
+}
+
+impl Products for Fq {
+    #[inline(always)]
+    fn times(&self, other: &Self) -> Self {
+        *self * other
+    }
+
+    #[inline(always)]
+    fn squared(&self) -> Self {
+        self.square()
+    }
+}
+
+impl Products for Fq2 {
+    #[inline(always)]
+    fn times(&self, other: &Self) -> Self {
+        let (low, high) = (self.c0 * other.c0, self.c1 * other.c1);
+        let cross = (self.c0 + self.c1) * (other.c0 + other.c1);
+        Self::new(low - high, cross - low - high)
+    }
+
+    #[inline(always)]
+    fn squared(&self) -> Self {
+        let cross = self.c0 * self.c1;
+        Self::new((self.c0 + self.c1) * (self.c0 - self.c1), cross.double())
+    }
+}
+
 /// Multiples of fixed bases, and which scalar each base belongs to.
 #[derive(Clone)]
 pub struct Table<P: SWCurveConfig> {
@@ -91,7 +129,7 @@ pub struct Table<P: SWCurveConfig> {
     points: Vec<Coordinates<P::BaseField>>,
 }
 
-impl<P: SWCurveConfig> Table<P> {
+impl<P: SWCurveConfig<BaseField: Products>> Table<P> {
     /// Computes the multiples; neutral bases are left out.
     pub fn new(bases: &[Affine<P>]) -> Self {
         let (scalars, bases): (Vec<u32>, Vec<Affine<P>>) =
@@ -244,7 +282,7 @@ impl<P: SWCurveConfig> Table<P> {
 }
 
 /// A scalar as ±magnitude with a magnitude of at most r/2, so that −1 costs no more than 1.
-fn fold(scalar: &BigInteger256) -> (BigInteger256, bool) {
+pub(crate) fn fold(scalar: &BigInteger256) -> (BigInteger256, bool) {
     if *scalar <= Fr::MODULUS_MINUS_ONE_DIV_TWO {
         return (*scalar, false);
     }
@@ -254,7 +292,7 @@ fn fold(scalar: &BigInteger256) -> (BigInteger256, bool) {
 }
 
 /// Calls `f(j, digit)` for the non-zero signed digits, −2^(w−1) < digit ≤ 2^(w−1).
-fn for_each_digit(scalar: &BigInteger256, window: usize, mut f: impl FnMut(usize, i32)) {
+pub(crate) fn for_each_digit(scalar: &BigInteger256, window: usize, mut f: impl FnMut(usize, i32)) {
     if scalar.0 == [0; 4] {
         return;
     }
@@ -281,7 +319,7 @@ fn for_each_digit(scalar: &BigInteger256, window: usize, mut f: impl FnMut(usize
 
 /// Adds up runs of consecutive points, `counts[i]` points in the i-th run, by halving all runs
 /// again and again. An empty run gives the neutral element.
-fn reduce_runs<F: Field>(
+fn reduce_runs<F: Products>(
     mut points: Vec<Coordinates<F>>,
     mut counts: Vec<u32>,
 ) -> Vec<Coordinates<F>> {
@@ -298,7 +336,7 @@ fn reduce_runs<F: Field>(
 }
 
 /// Adds the points of every run in pairs.
-fn halve_runs<F: Field>(
+fn halve_runs<F: Products>(
     batch: &mut Batch<F>,
     points: &[Coordinates<F>],
     counts: &mut [u32],
@@ -337,13 +375,13 @@ struct Batch<F> {
     product: F,
 }
 
-impl<F: Field> Default for Batch<F> {
+impl<F: Products> Default for Batch<F> {
     fn default() -> Self {
         Self { additions: Vec::with_capacity(Self::SIZE), product: F::ONE }
     }
 }
 
-impl<F: Field> Batch<F> {
+impl<F: Products> Batch<F> {
     /// Additions per inversion: enough to forget its cost, few enough to stay in the cache.
     const SIZE: usize = 1024;
 
@@ -358,7 +396,7 @@ impl<F: Field> Batch<F> {
     ) {
         let denominator = slope_denominator(&points[from], &points[from + 1]);
         let product = self.product;
-        self.product *= denominator;
+        self.product = product.times(&denominator);
         let (from, to) = (from as u32, to as u32);
         self.additions.push(Addition { denominator, product, from, to });
         if self.additions.len() == Self::SIZE {
@@ -370,8 +408,8 @@ impl<F: Field> Batch<F> {
         let mut inverse = self.product.inverse().expect("no denominator is 0");
         for addition in self.additions.iter().rev() {
             let from = addition.from as usize;
-            let denominator_inverse = inverse * addition.product;
-            inverse *= addition.denominator;
+            let denominator_inverse = inverse.times(&addition.product);
+            inverse = inverse.times(&addition.denominator);
             sums[addition.to as usize] =
                 affine_sum(&points[from], &points[from + 1], denominator_inverse);
         }
@@ -382,7 +420,7 @@ impl<F: Field> Batch<F> {
 
 /// The denominator of the slope through p and q; 1 where there is none.
 #[inline]
-fn slope_denominator<F: Field>(p: &Coordinates<F>, q: &Coordinates<F>) -> F {
+fn slope_denominator<F: Products>(p: &Coordinates<F>, q: &Coordinates<F>) -> F {
     if p.x != q.x {
         // If one is neutral, this is a coordinate of the other, and not used. No point of these
         // curves has x = 0 together with a neutral partner, because then both x are equal.
@@ -396,7 +434,7 @@ fn slope_denominator<F: Field>(p: &Coordinates<F>, q: &Coordinates<F>) -> F {
 }
 
 #[inline]
-fn affine_sum<F: Field>(
+fn affine_sum<F: Products>(
     p: &Coordinates<F>,
     q: &Coordinates<F>,
     denominator_inverse: F,
@@ -408,22 +446,24 @@ fn affine_sum<F: Field>(
         return *p;
     }
     let slope = if p.x != q.x {
-        (q.y - p.y) * denominator_inverse
+        (q.y - p.y).times(&denominator_inverse)
     } else if p.y == q.y {
         // Both curves are y² = x³ + b.
-        let square = p.x.square();
-        (square.double() + square) * denominator_inverse
+        let square = p.x.squared();
+        (square.double() + square).times(&denominator_inverse)
     } else {
         return Coordinates::NEUTRAL;
     };
-    let x = slope.square() - p.x - q.x;
-    let y = slope * (p.x - x) - p.y;
+    let x = slope.squared() - p.x - q.x;
+    let y = slope.times(&(p.x - x)) - p.y;
     Coordinates { x, y }
 }
 
 /// Σ (i + 1)·points[i] for 2^k points: with i = row·m + column this is
 /// m·Σ row·R + Σ column·C + Σ R over the sums R of rows and C of columns, which are affine.
-fn weighted_sum<P: SWCurveConfig>(points: &[Coordinates<P::BaseField>]) -> Projective<P> {
+fn weighted_sum<P: SWCurveConfig<BaseField: Products>>(
+    points: &[Coordinates<P::BaseField>],
+) -> Projective<P> {
     let log = points.len().trailing_zeros();
     let columns = 1usize << (log / 2);
     let rows = points.len() / columns;
@@ -457,7 +497,10 @@ mod tests {
     use ark_ff::UniformRand;
     use rand::rngs::OsRng;
 
-    fn agrees<P: SWCurveConfig<ScalarField = Fr>>(bases: &[Affine<P>], scalars: &[Fr]) {
+    fn agrees<P: SWCurveConfig<ScalarField = Fr, BaseField: Products>>(
+        bases: &[Affine<P>],
+        scalars: &[Fr],
+    ) {
         let integers: Vec<BigInteger256> = scalars.iter().map(|s| s.into_bigint()).collect();
         let expected: Projective<P> = bases.iter().zip(scalars).map(|(b, s)| *b * s).sum();
         assert_eq!(Table::new(bases).sum(&integers), expected);

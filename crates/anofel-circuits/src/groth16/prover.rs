@@ -29,42 +29,54 @@ pub fn prove<S: Statement>(
     if let Some(clause) = system.failed().first() {
         return Err(Error::Unsatisfied { clause });
     }
-    let (r, s) = (Zeroizing::new(Fr::rand(rng)), Zeroizing::new(Fr::rand(rng)));
-    let points = create(key, &system, *r, *s);
+    let (factor, shift) = (Zeroizing::new(non_zero(rng)), Zeroizing::new(Fr::rand(rng)));
+    let points = create(key, &system, &factor, &shift);
     Ok(Proof::from_points(S::Circuit::KIND, points))
 }
 
-/// Groth16's prover: A = α + Σ z·A + r·δ, B = β + Σ z·B + s·δ and
-/// C = Σ z·L + Σ h·H + s·A + r·B − r·s·δ.
+/// Groth16's prover, blinded at the end: from A = α + Σ z·A, B = β + Σ z·B and C = Σ z·L + Σ h·H,
+/// which satisfy the equation and hide nothing, to u·A, (B + t·δ)/u and C + t·A.
 ///
-/// B is needed in G1 only inside C, so C is one sum over L, H and B with the scalars z, h and
-/// r·z; then C = sum + s·A + r·β.
-fn create(key: &ProvingKey, system: &System, r: Fr, s: Fr) -> ark_groth16::Proof<Bn254> {
+/// These satisfy it too, since e(A, t·δ) = e(t·A, δ). For u ≠ 0 and t from the operating system,
+/// u·A is any point but the neutral one and (B + t·δ)/u any point, independently, and the equation
+/// fixes C: so proofs have the distribution of Groth16's own prover, which adds r·δ and s·δ, up to
+/// the neutral A, which that draws once in r times. Nothing of B is needed in G1. (A is neutral for
+/// a witness alone that solves a discrete logarithm.)
+fn create(key: &ProvingKey, system: &System, u: &Fr, t: &Fr) -> ark_groth16::Proof<Bn254> {
     let assignment = system.assignment();
     let mut scalars: Vec<BigInteger256> = assignment.iter().map(|z| z.into_bigint()).collect();
     let vk = key.verifying_key().points();
-    let ((mut c, b), a) = rayon::join(
+    let ((c, b), a) = rayon::join(
         || {
             rayon::join(
                 || {
                     let mut h = quotient(system);
-                    let mut all = Vec::with_capacity(2 * scalars.len() + h.len());
+                    let mut all = Vec::with_capacity(scalars.len() + h.len());
                     all.extend_from_slice(&scalars);
                     all.extend_from_slice(&h);
-                    all.extend(assignment.iter().map(|z| (r * z).into_bigint()));
                     h.zeroize();
                     let sum = key.c.sum(&all);
                     all.zeroize();
                     sum
                 },
-                || key.b.sum(&scalars) + vk.delta_g2 * s + vk.beta_g2,
+                || key.b.sum(&scalars) + vk.beta_g2,
             )
         },
-        || key.a.sum(&scalars) + key.delta_g1 * r + vk.alpha_g1,
+        || key.a.sum(&scalars) + vk.alpha_g1,
     );
     scalars.zeroize();
-    c += a * s + key.beta_g1 * r;
-    ark_groth16::Proof { a: a.into_affine(), b: b.into_affine(), c: c.into_affine() }
+    let inverse = Zeroizing::new(u.inverse().expect("u was drawn until it was not 0"));
+    let (b, c) = ((b + vk.delta_g2 * t) * *inverse, c + a * t);
+    ark_groth16::Proof { a: (a * u).into_affine(), b: b.into_affine(), c: c.into_affine() }
+}
+
+fn non_zero(rng: &mut (impl RngCore + CryptoRng)) -> Fr {
+    loop {
+        let drawn = Fr::rand(rng);
+        if drawn != Fr::ZERO {
+            return drawn;
+        }
+    }
 }
 
 /// The coefficients of h = (a·b − c) / Z, where a, b, c take the values of the constraints'

@@ -3,8 +3,8 @@
 //! After the header (see [`crate::groth16::key`]) the file of a proving key has
 //!
 //! ```text
-//! the verification key, β₁, δ₁
-//! A in G1, B in G2, L, H and B in G1
+//! the verification key
+//! A in G1, B in G2, L, H
 //! 32 bytes  id of the tables
 //! ```
 //!
@@ -14,7 +14,7 @@
 //! checked.
 //!
 //! Tables hold multiples of these points, uncompressed in Montgomery form, so that loading is
-//! copying: a header, the verification key, β₁, δ₁ and three tables (A; B in G2; L, H and B in G1).
+//! copying: a header, the verification key and three tables (A; B in G2; L and H).
 //! They follow from the key, bit for bit. Their id, the SHA-256 of their file, stands in the key,
 //! so whoever pins a key pins its tables, and tables from anywhere are as good as one's own.
 //! Making them compares their id with the one in the key: a key that names others is refused.
@@ -33,13 +33,11 @@ use crate::Error;
 #[derive(Clone)]
 pub struct ProvingKey {
     vk: VerifyingKey,
-    pub(crate) beta_g1: G1Affine,
-    pub(crate) delta_g1: G1Affine,
     /// Σ z·A.
     pub(crate) a: Table<g1::Config>,
     /// Σ z·B.
     pub(crate) b: Table<g2::Config>,
-    /// Σ z·L + Σ h·H + Σ (r·z)·B.
+    /// Σ z·L + Σ h·H.
     pub(crate) c: Table<g1::Config>,
 }
 
@@ -52,18 +50,12 @@ impl ProvingKey {
         stock: &ark_groth16::ProvingKey<Bn254>,
     ) -> Self {
         let shape = shape::Shape::of_system(system).digest;
-        // The L query starts at the first witness variable, and the H query has one point less
-        // than the domain.
-        let domain = stock.h_query.len() + 1;
+        // The L query starts at the first witness variable.
         let mut c = vec![G1Affine::identity(); system.num_public() + 1];
         c.extend_from_slice(&stock.l_query);
         c.extend_from_slice(&stock.h_query);
-        c.resize(system.assignment().len() + domain, G1Affine::identity());
-        c.extend_from_slice(&stock.b_g1_query);
         Self {
             vk: VerifyingKey::new(kind, origin, shape, stock.vk.clone()),
-            beta_g1: stock.beta_g1,
-            delta_g1: stock.delta_g1,
             a: Table::new(&stock.a_query),
             b: Table::new(&stock.b_g2_query),
             c: Table::new(&c),
@@ -77,7 +69,7 @@ impl ProvingKey {
         let Positions { a, b, c } = Positions::of_system(&kind.record());
         reader.begin_points(kind, true);
         let (g1, g2) = header.num_points();
-        let points = reader.bytes_of(g1 + 2 + a.len() + c.len(), g2 + b.len());
+        let points = reader.bytes_of(g1 + a.len() + c.len(), g2 + b.len());
         let expected = HEADER_BYTES + points + size_of::<KeyId>();
         if bytes.len() != expected {
             return Err(Error::KeyLength { expected, found: bytes.len() });
@@ -85,15 +77,12 @@ impl ProvingKey {
         expect_id(bytes, pinned)?;
         let vk = VerifyingKey::read(&mut reader, &header)?;
         vk.check()?;
-        let (beta_g1, delta_g1) = (reader.point()?, reader.point()?);
         let (a_bases, b_bases) = (reader.points(a.len())?, reader.points(b.len())?);
         let c_bases = reader.points(c.len())?;
         let tables_id: KeyId = reader.array()?;
         reader.finish()?;
         let key = Self {
             vk,
-            beta_g1,
-            delta_g1,
             a: Table::of_bases(a, &a_bases),
             b: Table::of_bases(b, &b_bases),
             c: Table::of_bases(c, &c_bases),
@@ -128,18 +117,15 @@ impl ProvingKey {
         let header = Header::expect(&mut reader, Role::Tables, kind)?;
         let vk = VerifyingKey::read(&mut reader, &header)?;
         vk.check()?;
-        let (beta_g1, delta_g1) = (reader.point()?, reader.point()?);
         let (a, b, c) = (reader.table()?, reader.table()?, reader.table()?);
         reader.finish()?;
-        Ok(Self { vk, beta_g1, delta_g1, a, b, c })
+        Ok(Self { vk, a, b, c })
     }
 
     /// The bytes of its file.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut writer = Writer::default();
         self.vk.write(&mut writer, Role::Proving);
-        writer.point(&self.beta_g1);
-        writer.point(&self.delta_g1);
         self.a.bases().for_each(|point| writer.point(&point));
         self.b.bases().for_each(|point| writer.point(&point));
         self.c.bases().for_each(|point| writer.point(&point));
@@ -151,8 +137,6 @@ impl ProvingKey {
     pub fn to_tables(&self) -> Vec<u8> {
         let mut writer = Writer::default();
         self.vk.write(&mut writer, Role::Tables);
-        writer.point(&self.beta_g1);
-        writer.point(&self.delta_g1);
         writer.table(&self.a);
         writer.table(&self.b);
         writer.table(&self.c);
@@ -182,7 +166,7 @@ fn expect_id(bytes: &[u8], pinned: &KeyId) -> Result<(), Error> {
 struct Positions {
     a: Vec<u32>,
     b: Vec<u32>,
-    /// L at its variables, then H, then B.
+    /// L at its variables, then H.
     c: Vec<u32>,
 }
 
@@ -206,7 +190,6 @@ impl Positions {
         let b = where_true(&in_b, 0);
         let mut c = where_true(&in_any, inputs);
         c.extend((variables..variables + domain - 1).map(|i| i as u32));
-        c.extend(b.iter().map(|i| (variables + domain) as u32 + i));
         Self { a: where_true(&in_a, 0), b, c }
     }
 }

@@ -2,37 +2,42 @@
 
 use anofel_primitives::Fr;
 use ark_bn254::{Bn254, G1Affine, G1Projective};
-use ark_ec::pairing::Pairing;
+use ark_ec::pairing::{MillerLoopOutput, Pairing};
 use ark_ec::{CurveGroup, VariableBaseMSM};
 use ark_ff::{AdditiveGroup, Field};
-use ark_groth16::{prepare_verifying_key, Groth16, PreparedVerifyingKey};
 use rand::{CryptoRng, RngCore};
 use rayon::prelude::*;
 
+use crate::groth16::inputs::InputTable;
 use crate::groth16::key::VerifyingKey;
 use crate::groth16::proof::Proof;
 use crate::Error;
 
 type G2Prepared = <Bn254 as Pairing>::G2Prepared;
 
+type Target = <Bn254 as Pairing>::TargetField;
+
 /// Checks proofs of one statement under one key.
 #[derive(Debug, Clone)]
 pub struct Verifier {
     key: VerifyingKey,
-    prepared: PreparedVerifyingKey<Bn254>,
+    inputs: InputTable,
+    /// e(α, β).
+    alpha_beta: Target,
     beta: G2Prepared,
-    gamma: G2Prepared,
-    delta: G2Prepared,
+    minus_gamma: G2Prepared,
+    minus_delta: G2Prepared,
 }
 
 impl Verifier {
     /// Prepares a key.
     pub fn new(key: VerifyingKey) -> Self {
         let points = key.points();
-        let prepared = prepare_verifying_key(points);
-        let (beta, gamma, delta) =
-            (points.beta_g2.into(), points.gamma_g2.into(), points.delta_g2.into());
-        Self { key, prepared, beta, gamma, delta }
+        let inputs = InputTable::new(&points.gamma_abc_g1);
+        let alpha_beta = Bn254::pairing(points.alpha_g1, points.beta_g2).0;
+        let (beta, minus_gamma, minus_delta) =
+            (points.beta_g2.into(), (-points.gamma_g2).into(), (-points.delta_g2).into());
+        Self { key, inputs, alpha_beta, beta, minus_gamma, minus_delta }
     }
 
     /// The key.
@@ -50,10 +55,16 @@ impl Verifier {
         }
     }
 
+    /// e(A, B)·e(x, −γ)·e(C, −δ) = e(α, β), in one Miller loop and one final exponentiation.
     fn holds(&self, public: &[Fr], proof: &Proof) -> bool {
-        public.len() + 1 == self.key.points().gamma_abc_g1.len()
-            && Groth16::<Bn254>::verify_proof(&self.prepared, proof.points(), public)
-                .unwrap_or(false)
+        if public.len() != self.inputs.len() {
+            return false;
+        }
+        let ark_groth16::Proof { a, b, c } = proof.points();
+        let statement = self.inputs.sum(public).into_affine();
+        let pairs = [b.into(), self.minus_gamma.clone(), self.minus_delta.clone()];
+        let product = Bn254::multi_miller_loop([*a, statement, *c], pairs);
+        equals(product, self.alpha_beta)
     }
 
     /// Checks many proofs at once: Π e(r_i·A_i, B_i) = e(Σ r_i·α, β)·e(Σ r_i·x_i, γ)·e(Σ r_i·C_i, δ)
@@ -104,8 +115,8 @@ impl Verifier {
         let c: Vec<G1Affine> = batch.iter().map(|(_, proof)| proof.points().c).collect();
         let c = multiply(&c, &factors);
         let fixed = Bn254::multi_miller_loop(
-            [-alpha, -statement, -c].map(|point| point.into_affine()),
-            [self.beta.clone(), self.gamma.clone(), self.delta.clone()],
+            [-alpha, statement, c].map(|point| point.into_affine()),
+            [self.beta.clone(), self.minus_gamma.clone(), self.minus_delta.clone()],
         );
         // One Miller loop over a few proofs at a time shares its squarings.
         let product = batch
@@ -120,11 +131,13 @@ impl Verifier {
                 let b = proofs.iter().map(|(_, proof)| proof.points().b);
                 Bn254::multi_miller_loop(G1Projective::normalize_batch(&a), b).0
             })
-            .reduce(|| <Bn254 as Pairing>::TargetField::ONE, |x, y| x * y);
-        let total = ark_ec::pairing::MillerLoopOutput(product * fixed.0);
-        Bn254::final_exponentiation(total)
-            .is_some_and(|output| output.0 == <Bn254 as Pairing>::TargetField::ONE)
+            .reduce(|| Target::ONE, |x, y| x * y);
+        equals(MillerLoopOutput(product * fixed.0), Target::ONE)
     }
+}
+
+fn equals(product: MillerLoopOutput<Bn254>, expected: Target) -> bool {
+    Bn254::final_exponentiation(product).is_some_and(|output| output.0 == expected)
 }
 
 fn multiply(bases: &[G1Affine], scalars: &[Fr]) -> G1Projective {

@@ -192,7 +192,7 @@ fn something_else_is_not_a_key() {
 fn a_key_of_another_version_is_refused() {
     assert_eq!(
         refusal(|bytes| bytes[VERSION] = 1),
-        "the key file has format version 1; this program reads version 2"
+        "the key file has format version 1; this program reads version 3"
     );
 }
 

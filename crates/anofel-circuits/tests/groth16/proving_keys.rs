@@ -21,8 +21,7 @@ const BETA_2: usize = ALPHA + 32;
 const GAMMA: usize = BETA_2 + 64;
 const DELTA: usize = GAMMA + 64;
 const IC: usize = DELTA + 64;
-const BETA_1: usize = IC + 3 * 32;
-const A: usize = BETA_1 + 2 * 32;
+const A: usize = IC + 3 * 32;
 
 fn wire() -> Vec<u8> {
     key(Ownership).to_bytes()
@@ -55,9 +54,9 @@ fn compressed(point: &impl CanonicalSerialize) -> Vec<u8> {
 }
 
 /// Every place with a point of G1, and every one with a point of G2.
-fn places() -> ([usize; 7], [usize; 4]) {
+fn places() -> ([usize; 5], [usize; 4]) {
     let (b, last) = b_and_last();
-    ([ALPHA, IC, IC + 64, BETA_1, BETA_1 + 32, A, last], [BETA_2, GAMMA, DELTA, b])
+    ([ALPHA, IC, IC + 64, A, last], [BETA_2, GAMMA, DELTA, b])
 }
 
 fn with_g1(point: &[u8]) -> Vec<String> {
