@@ -32,13 +32,13 @@ fn key_ids_and_lengths_are_pinned() {
     let bytes = key.to_bytes();
     let tables = key.to_tables();
     let found = [hex(&id_of(&bytes)), hex(&id_of(&tables)), hex(&key.verifying_key().id())];
-    assert_eq!((bytes.len(), tables.len()), (36_211, 958_431), "{found:?}");
+    assert_eq!((bytes.len(), tables.len()), (31_571, 938_147), "{found:?}");
     assert_eq!(
         found,
         [
-            "a2412afddc82a8122884f404670dab8924810ff0a7e26b3db3ea390a1a97d7c6",
-            "11b41b4cde6ea5b949c08d0b9acfd1021c8bf6cc71e8b634942420f72d15f1c7",
-            "f7fe8c3fead0866320ec4415471fd29be73b7579258f15b6768e46f13f29339e",
+            "6075c92bd40834b208d8692956b9f31e6e48b0e001222c391a6e463c24a2048a",
+            "17aa999af136ac60a70edfe335f21231ff4fcb02cdc29cd8cee689022f273794",
+            "f02103fc0dc8dc5e3be13f72ba17cc7d2157b977e18985996baf8744e6df6da1",
         ]
     );
     assert_eq!(PROOF_BYTES, 128);
