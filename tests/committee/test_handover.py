@@ -12,6 +12,7 @@ from anofel.committee.interface import (
     HandoverParty,
     HandoverResult,
     HandoverRun,
+    ObservedKey,
     RoundMessage,
 )
 from anofel.committee.lattice.handover import plan_of
@@ -128,7 +129,7 @@ def test_an_observer_reaches_the_same_end(lattice: Committee) -> None:
         results = [result for result in following if isinstance(result, HandoverResult)]
     rounds.append(messages_of(results))
     end = finish(lattice, results)[0]
-    assert handover.observe(run, rounds) == (end.key, end.transcript)
+    assert handover.observe(run, rounds) == ObservedKey(end.key, end.transcript)
     for unfinished in (rounds[:0], rounds[:1], rounds[:2]):
         with pytest.raises(KeyGenerationFailed, match="not finished"):
             handover.observe(run, unfinished)

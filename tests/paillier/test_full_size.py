@@ -27,7 +27,7 @@ def test_dealerless_key_generation_at_3072_bits() -> None:
     )
     key = scheme.read_key(results[1].key.to_bytes())
     assert key.modulus_bits == 3072
-    assert generation.observe(run, rounds)[0] == key
+    assert generation.observe(run, rounds).key == key
     committee = Committee(key, {member: result.share for member, result in results.items()})
     committee.limits = TaskLimits(length=200, bound=1 << 15, max_posts=1024, min_clients=2)
     total = scheme.accumulator(key, ITERATION, committee.limits)

@@ -8,7 +8,7 @@ import pytest
 from paillier_support import ITERATION, SCHEME, Committee, deal_committee, shape_of
 
 from anofel.committee.errors import InvalidCommittee, KeyGenerationFailed, ShareRefused
-from anofel.committee.interface import HandedOverKey, HandoverParty, HandoverRun, RoundMessage
+from anofel.committee.interface import HandedOverKey, HandoverParty, HandoverRun, ObservedKey, RoundMessage
 from anofel.committee.paillier.arithmetic.dealing import PaillierPlan
 from anofel.committee.ristretto.verdict import Complaint
 from anofel.committee.sealing import DealerKeys, SealingKey
@@ -59,7 +59,7 @@ def hand_over(committee: Committee, run: HandoverRun, tamper=None, *, save: bool
         except KeyGenerationFailed as failure:
             check_observer(run, rounds, failure)
             raise
-    assert HANDOVER.observe(run, rounds) == (results[0].key, results[0].transcript)
+    assert HANDOVER.observe(run, rounds) == ObservedKey(results[0].key, results[0].transcript)
     assert all(isinstance(result, HandedOverKey) for result in results)
     assert len({result.key.to_bytes() for result in results}) == 1
     assert len({result.transcript for result in results}) == 1

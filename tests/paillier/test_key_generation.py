@@ -76,7 +76,8 @@ def test_everybody_has_the_same_key_and_transcript(name: str, request: pytest.Fi
     keys = {result.key.to_bytes() for result in recording.results.values()}
     transcripts = {result.transcript for result in recording.results.values()}
     assert len(keys) == len(transcripts) == 1
-    key, transcript = recording.generation.observe(recording.run, recording.rounds)
+    observed = recording.generation.observe(recording.run, recording.rounds)
+    key, transcript = observed.key, observed.transcript
     assert {key.to_bytes()} == keys
     assert {transcript} == transcripts
     assert SCHEME.read_key(key.to_bytes()).origin is Origin.DISTRIBUTED

@@ -240,6 +240,15 @@ pub mod committee {
         Ok(Dealt { kept: PyBytes::new(py, &state).unbind(), shares })
     }
 
+    /// The end of key generation: everybody's keys (sent) and the own shares (kept).
+    #[pyclass(frozen)]
+    struct Generated {
+        #[pyo3(get)]
+        keys: Py<Keys>,
+        #[pyo3(get)]
+        secrets: Py<Secrets>,
+    }
+
     /// Key generation, part three: the keys and the own shares.
     #[pyfunction]
     fn dkg_part3(
@@ -250,13 +259,13 @@ pub mod committee {
         state: &[u8],
         packages: BTreeMap<u16, Vec<u8>>,
         shares: BTreeMap<u16, PyBackedBytes>,
-    ) -> PyResult<(Keys, Secrets)> {
+    ) -> PyResult<Generated> {
         let shape = shape.0;
         let shares = shares.iter().map(|(&from, share)| (from, share.to_vec().into())).collect();
         let (keys, secrets) = py
             .detach(|| dkg::part3(shape, member, run, state, &packages, &shares))
             .map_err(refuse)?;
-        Ok((Keys(keys), Secrets(secrets)))
+        Ok(Generated { keys: Py::new(py, Keys(keys))?, secrets: Py::new(py, Secrets(secrets))? })
     }
 
     /// A package whose proofs hold; only `dkg_check_package` makes one.

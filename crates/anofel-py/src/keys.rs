@@ -44,19 +44,27 @@ fn describe(data: &[u8]) -> Result<KeyDescription> {
     })
 }
 
-/// A proving key file, a verification key file and the tables of the proving key.
-type KeyFiles<'py> = (Bound<'py, PyBytes>, Bound<'py, PyBytes>, Bound<'py, PyBytes>);
+/// The files of one key.
+#[pyclass(frozen, get_all, module = "anofel._core.keys")]
+pub struct KeyFiles {
+    /// The proving key file.
+    proving: Py<PyBytes>,
+    /// The verification key file.
+    verification: Py<PyBytes>,
+    /// The tables of the proving key.
+    tables: Py<PyBytes>,
+}
 
-/// Make an insecure development key: (proving key file, verification key file, tables).
+/// Make an insecure development key.
 #[pyfunction]
-fn insecure_development_key<'py>(py: Python<'py>, statement: &str) -> PyResult<KeyFiles<'py>> {
+fn insecure_development_key(py: Python<'_>, statement: &str) -> PyResult<KeyFiles> {
     let kind = kind(statement)?;
     let files = py.detach(|| {
         let key = setup::insecure_development_key(kind, &mut OsRng);
         [key.to_bytes(), key.verifying_key().to_bytes(), key.to_tables()]
     });
     let [proving, verification, tables] = files.map(|bytes| PyBytes::new(py, &bytes).unbind());
-    Ok((proving.into_bound(py), verification.into_bound(py), tables.into_bound(py)))
+    Ok(KeyFiles { proving, verification, tables })
 }
 
 /// The counts of a statement's constraint system.
@@ -113,6 +121,6 @@ pub mod keys {
     #[pymodule_export]
     use super::{
         describe, insecure_development_key, public_inputs_to_snarkjs, r1cs, shape, KeyDescription,
-        StatementShape,
+        KeyFiles, StatementShape,
     };
 }

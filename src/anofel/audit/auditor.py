@@ -11,7 +11,7 @@ from anofel.board.chain import Chain, InvalidBlock
 from anofel.board.claims import KeyClaim
 from anofel.board.committee_keys import CommitteeKeys
 from anofel.board.genesis import TEST_MATERIAL, flaws_of
-from anofel.board.key_runs import complete_rounds, round_messages
+from anofel.board.key_runs import complete_rounds, round_messages, vote_of
 from anofel.board.openings import Openings
 from anofel.board.rule import Rejected
 from anofel.board.rules.committees import MADE
@@ -32,7 +32,7 @@ from anofel.board.verification import Verifier
 from anofel.committee import schemes
 from anofel.committee.errors import KeyGenerationFailed, PayloadRefused
 from anofel.errors import AnofelError, InvalidInput, VerificationError
-from anofel.ids import BlobHash, KeyId, RunId, SharesId
+from anofel.ids import RunId
 from anofel.light_client.trust import require_trusted_keys
 from anofel.messages import (
     Block,
@@ -407,11 +407,11 @@ class Auditor:
         genesis = self.state.genesis_hash
         rounds = [round_messages(run, number, read) for number in range(complete_rounds(run))]
         if run.base is None:
-            key, transcript = scheme.key_generation().observe(generation_run(run.run, genesis), rounds)
+            made = scheme.key_generation().observe(generation_run(run.run, genesis), rounds)
         else:
             before = scheme.read_key(read(run.base))
-            key, transcript = scheme.handover().observe(handover_run(run.run, genesis, before), rounds)
-        return KeyVote(KeyId(key.key_id), SharesId(BlobHash(key.shares_id)), transcript)
+            made = scheme.handover().observe(handover_run(run.run, genesis, before), rounds)
+        return vote_of(made)
 
     def _record_committee(self, height: int, committee: Committee, run: KeyRun) -> None:
         members = [self._names.get(member, member.hex()) for member in run.run.members]

@@ -7,6 +7,7 @@ from anofel.board import key_runs
 from anofel.board.attachments import Attachments
 from anofel.board.cache import BoundedCache
 from anofel.board.claims import CommitteeRef, KeyClaim
+from anofel.board.state import KeyVote
 from anofel.committee import schemes
 from anofel.committee.errors import KeyGenerationFailed, KeyRefused
 from anofel.committee.interface import CommitteeKey, Scheme
@@ -20,7 +21,7 @@ class CommitteeKeys:
     def __init__(self, attachments: Attachments) -> None:
         self._attachments = attachments
         self._keys: BoundedCache[tuple[bytes, int], CommitteeKey] = BoundedCache(MAX_KEYS)
-        self._made: BoundedCache[bytes, tuple[bytes, bytes] | str | None] = BoundedCache(MAX_KEYS)
+        self._made: BoundedCache[bytes, KeyVote | str | None] = BoundedCache(MAX_KEYS)
         """What a run made, why it made nothing, or None where the scheme looks at each key."""
         self._looked_at: BoundedCache[tuple[bytes, bytes], str | None] = BoundedCache(MAX_KEYS)
 
@@ -69,9 +70,9 @@ class CommitteeKeys:
         return self._looked_at[name]
 
 
-def _difference(claim: KeyClaim, made: tuple[bytes, bytes] | str) -> str | None:
+def _difference(claim: KeyClaim, made: KeyVote | str) -> str | None:
     if isinstance(made, str):
         return made
-    if made[0] != claim.shares_id:
+    if made.shares_id != claim.shares_id:
         return "The messages of the run make another key."
-    return None if made[1] == claim.transcript else "The messages of the run have another transcript."
+    return None if made.transcript == claim.transcript else "The messages of the run have another transcript."

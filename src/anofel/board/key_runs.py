@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from anofel.board.claims import KeyClaim
-from anofel.board.state import KeyRun, State
+from anofel.board.state import KeyRun, KeyVote, State
 from anofel.committee import schemes
 from anofel.committee.context import CommitteeShape
 from anofel.committee.interface import (
@@ -15,11 +15,12 @@ from anofel.committee.interface import (
     HandoverRun,
     KeyGeneration,
     KeyGenerationRun,
+    ObservedKey,
     PostedRounds,
     RoundMessage,
 )
 from anofel.errors import InvalidInput
-from anofel.ids import BlobHash, GenesisHash, RunId, Subject
+from anofel.ids import BlobHash, GenesisHash, KeyId, RunId, SharesId, Subject
 from anofel.messages import Run
 
 HANDOVER_ROUNDS: Final = 3
@@ -101,8 +102,8 @@ def handover_run(run: Run, genesis: GenesisHash, old_key: CommitteeKey) -> Hando
     )
 
 
-def observe(claim: KeyClaim, read: Read) -> tuple[bytes, bytes] | None:
-    """Return the name of the shares and the transcript that the messages of a run make.
+def observe(claim: KeyClaim, read: Read) -> KeyVote | None:
+    """Return what a member who saw the messages of a run would vote for.
 
     None if the scheme does not recompute a run when its key is posted; then ``check_made`` is what there is.
     Raises ``KeyGenerationFailed``.
@@ -110,13 +111,16 @@ def observe(claim: KeyClaim, read: Read) -> tuple[bytes, bytes] | None:
     scheme, rounds = schemes.by_number(claim.run.scheme), _posted_rounds(claim, read)
     if claim.base is not None:
         handover = handover_run(claim.run, claim.genesis, scheme.read_key(read(claim.base)))
-        key, transcript = scheme.handover().observe(handover, rounds.all())
-    elif scheme.key_generation().recomputed_on_admission:
+        return vote_of(scheme.handover().observe(handover, rounds.all()))
+    if scheme.key_generation().recomputed_on_admission:
         generation = generation_run(claim.run, claim.genesis)
-        key, transcript = scheme.key_generation().observe(generation, rounds.all())
-    else:
-        return None
-    return key.shares_id, transcript
+        return vote_of(scheme.key_generation().observe(generation, rounds.all()))
+    return None
+
+
+def vote_of(made: ObservedKey) -> KeyVote:
+    """Name what a run made, as its members do on the board."""
+    return KeyVote(KeyId(made.key.key_id), SharesId(BlobHash(made.key.shares_id)), made.transcript)
 
 
 def check_made(claim: KeyClaim, key: CommitteeKey, read: Read) -> None:

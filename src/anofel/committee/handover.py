@@ -18,6 +18,7 @@ from anofel.committee.interface import (
     HandoverParty,
     HandoverResult,
     HandoverRun,
+    ObservedKey,
     RoundMessage,
     SecretHandoverState,
     SecretKeyShare,
@@ -116,7 +117,7 @@ class HandoverRounds(ABC, Generic[Share]):
         """Check every dealing; confirm, or complain about one dealer."""
 
     @abstractmethod
-    def finish(self, run: HandoverRun, dealt: Dealt, verdicts: Bodies) -> tuple[CommitteeKey, bytes]:
+    def finish(self, run: HandoverRun, dealt: Dealt, verdicts: Bodies) -> ObservedKey:
         """Settle the run from public messages alone: the new key and the transcript's hash."""
 
     @abstractmethod
@@ -149,15 +150,13 @@ class HandoverRounds(ABC, Generic[Share]):
         self.check(state.run, state.share)
         bodies = collect_round(state.run, state.round, messages)
         if state.round == NUM_ROUNDS - 1:
-            key, transcript = self.finish(state.run, state.dealt, bodies)
-            share = None if state.member is None else self.new_share(key, state.member, state.received)
-            return HandedOverKey(key, share, transcript)
+            made = self.finish(state.run, state.dealt, bodies)
+            share = None if state.member is None else self.new_share(made.key, state.member, state.received)
+            return HandedOverKey(made.key, share, made.transcript)
         following = self._dealing(state, bodies) if state.round == 0 else self._receiving(state, bodies)
         return HandoverResult(following, following.message)
 
-    def observe(
-        self, run: HandoverRun, rounds: Sequence[Sequence[RoundMessage]]
-    ) -> tuple[CommitteeKey, bytes]:
+    def observe(self, run: HandoverRun, rounds: Sequence[Sequence[RoundMessage]]) -> ObservedKey:
         """Recompute the new key and the transcript from the messages of all rounds alone."""
         check_run(run)
         self.check(run, None)

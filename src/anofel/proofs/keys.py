@@ -317,8 +317,9 @@ def make_insecure_development_keys(
     made, tables = {}, {}
     for name in STATEMENTS:
         on_progress(name)
-        proving, verification, tables[f"{name}.proving.tables"] = _keys.insecure_development_key(name)
-        made[name] = (proving, verification)
+        files = _keys.insecure_development_key(name)
+        tables[f"{name}.proving.tables"] = files.tables
+        made[name] = (files.proving, files.verification)
     return write_keys(path, made, tables)
 
 

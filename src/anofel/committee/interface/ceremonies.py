@@ -101,6 +101,14 @@ ESTIMATE = "estimate"
 
 
 @dataclass(frozen=True, slots=True)
+class ObservedKey:
+    """What the messages of a whole run make, as anybody sees it; nobody's share is in it."""
+
+    key: CommitteeKey
+    transcript: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class KeyProgress:
     """How far one member's computation is."""
 
@@ -153,9 +161,7 @@ class KeyGeneration(Protocol):
         """Read a state that ``to_bytes`` wrote."""
         ...
 
-    def observe(
-        self, run: KeyGenerationRun, rounds: Sequence[Sequence[RoundMessage]]
-    ) -> tuple[CommitteeKey, bytes]:
+    def observe(self, run: KeyGenerationRun, rounds: Sequence[Sequence[RoundMessage]]) -> ObservedKey:
         """Recompute key and transcript from the messages of all rounds alone (anyone; audit).
 
         Raises ``KeyGenerationFailed`` with the same culprits as ``advance``, also if the run ended early.
@@ -275,9 +281,7 @@ class Handover(Protocol):
         """Read a state that ``to_bytes`` wrote."""
         ...
 
-    def observe(
-        self, run: HandoverRun, rounds: Sequence[Sequence[RoundMessage]]
-    ) -> tuple[CommitteeKey, bytes]:
+    def observe(self, run: HandoverRun, rounds: Sequence[Sequence[RoundMessage]]) -> ObservedKey:
         """Recompute the new key and the transcript from the messages of all rounds alone (audit).
 
         Raises ``KeyGenerationFailed`` with the same culprits and dealers as ``advance``.
@@ -285,9 +289,9 @@ class Handover(Protocol):
         ...
 
 
-def check_made(made: tuple[CommitteeKey, bytes], key: CommitteeKey, transcript: bytes) -> None:
+def check_made(made: ObservedKey, key: CommitteeKey, transcript: bytes) -> None:
     """Raise ``KeyGenerationFailed`` unless a run made this key, by this transcript."""
-    if made[0].shares_id != key.shares_id:
+    if made.key.shares_id != key.shares_id:
         raise KeyGenerationFailed("The messages of the run make another key.")
-    if made[1] != transcript:
+    if made.transcript != transcript:
         raise KeyGenerationFailed("The messages of the run have another transcript.")

@@ -5,7 +5,7 @@ import hashlib
 from anofel._core import committee as core
 from anofel.committee.errors import InvalidCommittee, KeyGenerationFailed
 from anofel.committee.handover import Dealt, HandoverRounds, Received, write_run
-from anofel.committee.interface import CommitteeKey, HandoverRun, SecretKeyShare
+from anofel.committee.interface import CommitteeKey, HandoverRun, ObservedKey, SecretKeyShare
 from anofel.committee.lattice.key import NUM_KEYS, LatticeKey, LatticeShare, own, read_key, read_share
 from anofel.committee.refusal import refusing
 from anofel.committee.ristretto import handover as rounds
@@ -49,12 +49,13 @@ class LatticeHandover(HandoverRounds[LatticeShare]):
             return Received(b"", secrets.to_bytes())
         return Received(secrets.to_secret_bytes(), rounds.confirmation(plan, dealt, keys).to_bytes())
 
-    def finish(self, run: HandoverRun, dealt: Dealt, verdicts: Bodies) -> tuple[LatticeKey, bytes]:
+    def finish(self, run: HandoverRun, dealt: Dealt, verdicts: Bodies) -> ObservedKey:
         """Settle the run."""
         plan = plan_of(run)
         keys = rounds.new_keys(plan, dealt[1])
         transcript = rounds.finish(plan, dealt, keys, verdicts)
-        return LatticeKey(run.shape, run.old_key.share_epoch + 1, run.old_key.run, keys), transcript
+        key = LatticeKey(run.shape, run.old_key.share_epoch + 1, run.old_key.run, keys)
+        return ObservedKey(key, transcript)
 
     def new_share(self, key: CommitteeKey, member: int, received: bytes) -> LatticeShare:
         """Read what was received."""

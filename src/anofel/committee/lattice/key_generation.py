@@ -7,6 +7,7 @@ from anofel.committee.interface import (
     CommitteeKey,
     GeneratedKey,
     KeyGenerationRun,
+    ObservedKey,
     PostedRounds,
     RoundMessage,
     RoundResult,
@@ -50,12 +51,10 @@ class LatticeKeyGeneration:
         """Read a state that ``to_bytes`` wrote."""
         return self._rounds.resume(data)
 
-    def observe(
-        self, run: KeyGenerationRun, rounds: Sequence[Sequence[RoundMessage]]
-    ) -> tuple[LatticeKey, bytes]:
+    def observe(self, run: KeyGenerationRun, rounds: Sequence[Sequence[RoundMessage]]) -> ObservedKey:
         """Recompute key and transcript from public messages alone."""
-        keys, transcript = self._rounds.observe(run, rounds)
-        return LatticeKey(run.shape, 0, run.run_id, keys), transcript
+        made = self._rounds.observe(run, rounds)
+        return ObservedKey(LatticeKey(run.shape, 0, run.run_id, made.keys), made.transcript)
 
     @property
     def recomputed_on_admission(self) -> bool:

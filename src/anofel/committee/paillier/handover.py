@@ -7,7 +7,7 @@ from anofel._core import committee as core
 from anofel.committee import count_key
 from anofel.committee.errors import InvalidCommittee, KeyGenerationFailed, ShareRefused
 from anofel.committee.handover import Dealt, HandoverRounds, Received, settle_handover
-from anofel.committee.interface import CommitteeKey, HandoverRun, SecretKeyShare
+from anofel.committee.interface import CommitteeKey, HandoverRun, ObservedKey, SecretKeyShare
 from anofel.committee.paillier.arithmetic import dealing
 from anofel.committee.paillier.arithmetic.dealing import PaillierPlan
 from anofel.committee.paillier.arithmetic.integers import IntegerReader, Malformed
@@ -78,13 +78,13 @@ class PaillierHandover(HandoverRounds[SecretPaillierShare]):
         received.framed(ours.to_bytes((plan.share_bits + 7) // 8, "little"))
         return Received(received.done(), Writer().framed(said).framed(view.confirmation.to_bytes()).done())
 
-    def finish(self, run: HandoverRun, dealt: Dealt, verdicts: Bodies) -> tuple[PaillierKey, bytes]:
+    def finish(self, run: HandoverRun, dealt: Dealt, verdicts: Bodies) -> ObservedKey:
         """Settle the run."""
         view = _View(run, dealt)
         count_said, own_said = _split(verdicts, dealers=False)
         count_rounds.finish(view.plan.count, view.count_history, view.count_keys, count_said)
         view.settle(own_said)
-        return view.key, view.transcript
+        return ObservedKey(view.key, view.transcript)
 
     def new_share(self, key: CommitteeKey, member: int, received: bytes) -> SecretPaillierShare:
         """Read what was received."""

@@ -17,6 +17,7 @@ from anofel.committee.interface import (
     CommitteeKey,
     GeneratedKey,
     KeyGenerationRun,
+    ObservedKey,
     PostedRounds,
     Report,
     RoundMessage,
@@ -26,7 +27,7 @@ from anofel.committee.interface import (
 from anofel.committee.paillier.arithmetic.modular import power, power_secret
 from anofel.committee.paillier.arithmetic.randomness import SEED_BYTES
 from anofel.committee.paillier.arithmetic.transcript import Transcript
-from anofel.committee.paillier.key import COUNT_KEYS, PaillierKey, own, read_count_keys
+from anofel.committee.paillier.key import COUNT_KEYS, own, read_count_keys
 from anofel.committee.paillier.key_rounds import confirmation, engine
 from anofel.committee.paillier.key_rounds.confirmation import draft_key, own_share
 from anofel.committee.paillier.key_rounds.messages import SecretDraft, parse
@@ -34,7 +35,7 @@ from anofel.committee.paillier.key_rounds.sizes import FINAL_TESTS, Sizes
 from anofel.committee.paillier.key_rounds.state import PublicState, SecretPaillierState, Setting, read_state
 from anofel.committee.ristretto.key_generation import NUM_ROUNDS as COUNT_ROUNDS
 from anofel.committee.ristretto.key_generation import RistrettoKeyGeneration, RistrettoKeys
-from anofel.committee.ristretto.run import collect
+from anofel.committee.ristretto.run import RistrettoObserved, collect
 from anofel.framing import Reader, Writer
 
 MIN_ROUNDS = sum(2 if phase.committed else 1 for phase in engine.PHASES.values())
@@ -122,9 +123,7 @@ class PaillierKeyGeneration:
         """Read a state that ``to_bytes`` wrote."""
         return read_state(data, self._setting)
 
-    def observe(
-        self, run: KeyGenerationRun, rounds: Sequence[Sequence[RoundMessage]]
-    ) -> tuple[PaillierKey, bytes]:
+    def observe(self, run: KeyGenerationRun, rounds: Sequence[Sequence[RoundMessage]]) -> ObservedKey:
         """Recompute key and transcript from the messages of all rounds; judge a failed run."""
         setting, public = Setting(run, Sizes(self._modulus_bits, run.shape)), PublicState()
         split = [_split(run, number, messages) for number, messages in enumerate(rounds)]
@@ -138,8 +137,8 @@ class PaillierKeyGeneration:
             engine.absorb(setting, public, sent, bodies)
         if public.phase != "done" or keys is None:
             raise KeyGenerationFailed("The run is not finished.")
-        key = draft_key(setting, public, count_key.from_keys(run.shape, keys[0], 0))
-        return key, _transcript(public, keys[1])
+        key = draft_key(setting, public, count_key.from_keys(run.shape, keys.keys, 0))
+        return ObservedKey(key, _transcript(public, keys.transcript))
 
     @property
     def recomputed_on_admission(self) -> bool:
@@ -173,7 +172,7 @@ class PaillierKeyGeneration:
 
     def _observe_count(
         self, run: KeyGenerationRun, bodies: Sequence[Sequence[bytes]]
-    ) -> tuple[core.Keys, bytes] | None:
+    ) -> RistrettoObserved | None:
         """Return the count key that the first rounds made; None if they are not all there."""
         try:
             return self._count.observe(run, [_count_messages(run, k, sent) for k, sent in enumerate(bodies)])

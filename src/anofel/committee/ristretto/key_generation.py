@@ -13,6 +13,7 @@ from anofel.committee.interface import KeyGenerationRun, RoundMessage, RoundResu
 from anofel.committee.refusal import refusing
 from anofel.committee.ristretto import round0_commit, round1_deal, round2_confirm
 from anofel.committee.ristretto.run import (
+    RistrettoObserved,
     RoundPart,
     RunPlan,
     SecretDrawn,
@@ -86,9 +87,7 @@ class RistrettoKeyGeneration:
         except ValueError as error:
             raise KeyGenerationFailed(f"The stored state is damaged: {error}.") from None
 
-    def observe(
-        self, run: KeyGenerationRun, rounds: Sequence[Sequence[RoundMessage]]
-    ) -> tuple[core.Keys, bytes]:
+    def observe(self, run: KeyGenerationRun, rounds: Sequence[Sequence[RoundMessage]]) -> RistrettoObserved:
         """Recompute keys and transcript from public messages alone. Raises ``KeyGenerationFailed``."""
         plan = self._plan(run)
         if len(rounds) > NUM_ROUNDS:
@@ -115,12 +114,12 @@ class RistrettoKeyGeneration:
     def _finish(self, plan: RunPlan, state: SecretRistrettoState, bodies: dict[int, bytes]) -> RistrettoKeys:
         history = (state.history[0], state.history[1])
         checked = round0_commit.receive(plan, history[0])
-        keys, transcript = round2_confirm.receive(plan, history, checked, bodies)
+        made = round2_confirm.receive(plan, history, checked, bodies)
         if not isinstance(state.kept, SecretOutcome):
             raise KeyGenerationFailed("The stored state is damaged: it has no shares.")
         with refusing(KeyGenerationFailed):
-            secrets = core.Secrets.read(keys, state.member, state.kept.shares)
-        return RistrettoKeys(keys, secrets, transcript)
+            secrets = core.Secrets.read(made.keys, state.member, state.kept.shares)
+        return RistrettoKeys(made.keys, secrets, made.transcript)
 
     def _plan(self, run: KeyGenerationRun) -> RunPlan:
         return RunPlan(run, self._num_keys, self._purpose)

@@ -13,6 +13,7 @@ from anofel.committee.ristretto.round0_commit import packages, sealing_keys
 from anofel.committee.ristretto.round1_deal import open_part
 from anofel.committee.ristretto.run import (
     Bodies,
+    RistrettoObserved,
     RoundPart,
     RunPlan,
     SecretDrawn,
@@ -36,20 +37,18 @@ def send(
         except (CannotOpen, KeyGenerationFailed):
             return RoundPart(None, Complaint(dealer, sealing.to_bytes()).to_bytes())
     with refusing(KeyGenerationFailed):
-        keys, secrets = core.dkg_part3(
-            plan.core_shape, member, plan.digest, kept.frost, packages(commitments), shares
-        )
-    encoded = keys.to_bytes()
+        made = core.dkg_part3(plan.core_shape, member, plan.digest, kept.frost, packages(commitments), shares)
+    encoded = made.keys.to_bytes()
     confirmation = Confirmation.of(encoded, transcript_digest(plan.digest, (commitments, dealt)))
-    return RoundPart(SecretOutcome(encoded, secrets.to_secret_bytes()), confirmation.to_bytes())
+    return RoundPart(SecretOutcome(encoded, made.secrets.to_secret_bytes()), confirmation.to_bytes())
 
 
 def receive(
     plan: RunPlan, history: tuple[Bodies, Bodies], checked: Sequence[core.CheckedPackage], bodies: Bodies
-) -> tuple[core.Keys, bytes]:
+) -> RistrettoObserved:
     """Settle the run from public messages and the packages that round 0 returned.
 
-    Returns the keys and the transcript's hash.
+    Raises ``KeyGenerationFailed``.
     """
     commitments, dealt = history
     with refusing(KeyGenerationFailed):
@@ -71,7 +70,7 @@ def receive(
     if faults:
         sentences = " ".join(dict.fromkeys(fault.sentence for fault in faults))
         raise KeyGenerationFailed(sentences, {fault.number for fault in faults})
-    return keys, transcript
+    return RistrettoObserved(keys, transcript)
 
 
 def _checked_part(

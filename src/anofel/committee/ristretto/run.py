@@ -71,6 +71,14 @@ class SecretOutcome(Kept):
     """Its own secret shares."""
 
 
+@dataclass(frozen=True, slots=True)
+class RistrettoObserved:
+    """What the messages of a run make, as anybody sees it."""
+
+    keys: core.Keys
+    transcript: bytes
+
+
 Secret = SecretDrawn | SecretOutcome | None
 """None after a complaint."""
 
