@@ -18,6 +18,7 @@ from anofel.deploy.plan import make_plan
 from anofel.disk.files import FileExists
 from anofel.disk.sections import InvalidDocument
 from anofel.errors import InvalidInput
+from anofel.tasks.confirmations import CONFIRM, Unconfirmed
 
 ROOT = Path(__file__).parents[2]
 needs_openssl = pytest.mark.skipif(shutil.which("openssl") is None, reason="the authority is openssl")
@@ -26,7 +27,8 @@ needs_openssl = pytest.mark.skipif(shutil.which("openssl") is None, reason="the 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
     shutil.copyfile(ROOT / "examples" / "parties.toml", tmp_path / "parties.toml")
-    shutil.copyfile(ROOT / "src" / "anofel" / "tasks" / "examples" / "small.toml", tmp_path / "task.toml")
+    (tmp_path / "wards").mkdir()
+    shutil.copyfile(ROOT / "src" / "anofel" / "tasks" / "examples" / "small.toml", tmp_path / "wards" / "task.toml")
     (tmp_path / "tls-root.pem").write_text("a root\n")
     return tmp_path
 
@@ -52,6 +54,8 @@ def test_every_machine_gets_its_own_and_nothing_else(home: Path) -> None:
         "owner": {"anofel-owner.service", "task.toml"} | roots,
     } | {name: {"anofel-aggregator.service"} | roots for name in "abc"}
     found = {path.name: {file.name for file in path.iterdir()} for path in made.iterdir() if path.is_dir()}
+    for_clients = found.pop("client")
+    assert for_clients == {"anofel-client.service", "CHECKLIST.txt"}
     assert found == {name: files | common for name, files in expected.items()}
 
 
@@ -73,7 +77,7 @@ MORE = """
 machine = "clinic2"
 name = "Second Clinic"
 address = "https://clinic2.example"
-tasks = ["task.toml"]
+tasks = ["wards/task.toml"]
 
 [[committee]]
 name = "bone-1"
@@ -93,7 +97,7 @@ def test_any_number_of_certifiers_committees_and_owners(home: Path) -> None:
     path = home / "parties.toml"
     path.write_text(path.read_text() + MORE)
     names = {path.name for path in plan(home).iterdir() if path.is_dir()}
-    assert names == {"authority", "board", "clinic", "clinic2", *"abcde", "owner", "owner2"}
+    assert names == {"authority", "board", "clinic", "clinic2", *"abcde", "owner", "owner2", "client"}
     assert "--committee bone-1" in (home / "plan" / "owner2" / "go.sh").read_text()
 
 
@@ -129,11 +133,24 @@ def test_addresses_are_https(home: Path) -> None:
 
 
 def test_a_task_that_the_board_would_refuse_is_refused_now(home: Path) -> None:
-    text = (home / "task.toml").read_text()
-    (home / "task.toml").write_text(text.replace("min_clients = 6", "min_clients = 6\nmax_posts = 9000"))
+    task = home / "wards" / "task.toml"
+    task.write_text(task.read_text().replace("min_clients = 6", "min_clients = 6\nmax_posts = 9000"))
     with pytest.raises(NoSizeClass, match="Lower max_posts to 8192 or less"):
         plan(home)
     assert not (home / "plan").exists()
+
+
+def test_a_task_is_held_against_the_size_classes_that_the_plan_names(home: Path) -> None:
+    change(home, 'name = "Lung registry"', 'name = "Lung registry"\nnumbers = ["--size-class 4:64"]')
+    with pytest.raises(NoSizeClass, match="No class is long enough"):
+        plan(home)
+
+
+def test_a_task_with_unconfirmed_values_is_not_planned(home: Path) -> None:
+    task = home / "wards" / "task.toml"
+    task.write_text(task.read_text().replace("min_clients = 6", f"min_clients = 6   # {CONFIRM}"))
+    with pytest.raises(Unconfirmed, match="1 values of .* Replace each by public knowledge and delete its mark"):
+        plan(home)
 
 
 # The authority

@@ -3,7 +3,7 @@
 Board, owner, `anofel privacy` and `anofel simulate` ask the same function.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from anofel.errors import InvalidInput
@@ -14,29 +14,28 @@ DEFAULT_SIZES: Final = ((100_000, 64), (100_000, 1_024), (100_000, 8_192), (1_00
 """Length and posts of the size classes that ``anofel node init`` gives a board unless told otherwise."""
 
 
-def default_classes(
-    *,
-    post_from: int = 60,
-    train: int = 300,
-    aggregate: int = 120,
-    count: int = 120,
-    sum: int = 120,  # noqa: A002 - the name of the phase
-    model: int = 120,
-) -> tuple[Class, ...]:
-    """Return the size classes of default numbers; deadlines are in blocks."""
-    return tuple(
-        Class(
-            max_length=length,
-            max_posts=posts,
-            post_from=post_from,
-            train=train,
-            aggregate=aggregate,
-            count=count,
-            sum=sum,
-            model=model,
-        )
-        for length, posts in DEFAULT_SIZES
-    )
+DEFAULT_DEADLINES: Final[Mapping[str, int]] = {
+    "post_from": 60,
+    "train": 300,
+    "aggregate": 120,
+    "count": 120,
+    "sum": 120,
+    "model": 120,
+}
+"""How long its phases last, in blocks."""
+
+
+def default_classes(deadlines: Mapping[str, int] = DEFAULT_DEADLINES) -> tuple[Class, ...]:
+    """Return the size classes of default numbers."""
+    return tuple(size_class(f"{length}:{posts}", deadlines) for length, posts in DEFAULT_SIZES)
+
+
+def size_class(text: str, deadlines: Mapping[str, int] = DEFAULT_DEADLINES) -> Class:
+    """Read ``LENGTH:POSTS``. Raises ``InvalidInput``."""
+    length, _, posts = text.partition(":")
+    if not length.isdecimal() or not posts.isdecimal() or not 0 < int(length) < 2**32 > int(posts) > 0:
+        raise InvalidInput(f"The size class '{text}' is not LENGTH:POSTS.")
+    return Class(max_length=int(length), max_posts=int(posts), **deadlines)
 
 
 class NoSizeClass(InvalidInput):

@@ -8,7 +8,7 @@ import typer
 from anofel.cli.output import JsonOption, note, progress_bar
 from anofel.cli.role_options import (
     CaFileOption,
-    GenesisOption,
+    Place,
     ProxyOption,
     TrainerOption,
     genesis_hash,
@@ -86,11 +86,21 @@ def _names(model: Path, task: Path, trainer: str) -> dict[str, Any]:
 
 @app.command()
 def fetch(
-    board: Annotated[str, typer.Argument(help="The board's address.", show_default=False)],
+    board: Annotated[
+        str,
+        typer.Argument(
+            help="The board's address, or the directory of a role that takes part.", show_default=False
+        ),
+    ],
     task: Annotated[
         str, typer.Argument(help="The task's name, or the beginning of its id.", show_default=False)
     ],
-    genesis: GenesisOption,
+    genesis: Annotated[
+        str,
+        typer.Option(
+            help="The hash of the board's genesis, or the genesis file.", show_default="a role knows its own"
+        ),
+    ] = "",
     iteration: Annotated[
         int | None,
         typer.Option(min=0, help="The model after this iteration; 0: the first.", show_default="the newest"),
@@ -102,7 +112,9 @@ def fetch(
 ) -> None:
     """Fetch a model and its task from a board, every block of which is verified from genesis on.
 
-    Example: anofel model fetch https://board.example wards --genesis 5f3c…
+    Examples: anofel model fetch client wards
+
+    anofel model fetch https://board.example wards --genesis genesis.bin
     """
     import tempfile
 
@@ -116,15 +128,16 @@ def fetch(
 
     if not out.is_dir():
         raise InvalidInput(f"There is no directory '{out}' for the files.")
+    place = _place(board, genesis, proxy, ca_file)
     transport = Transport(
-        board,
-        proxy or None,
-        ca_file,
+        place.board,
+        place.proxy or None,
+        place.ca_file,
         on_wait=lambda words, seconds: note(f"{words}; again in {seconds:.0f} s"),
     )
     note(transport.warning or "")
     with tempfile.TemporaryDirectory(prefix="anofel-board-") as scratch, stoppable():
-        view = LightClient(Path(scratch) / "board", transport, genesis_hash=genesis_hash(genesis), tell=note)
+        view = LightClient(Path(scratch) / "board", transport, genesis_hash=genesis_hash(place.genesis), tell=note)
         try:
             reader = ModelReader(view, task)
             with progress_bar("Verifying blocks"):
@@ -151,6 +164,21 @@ def fetch(
     show("Fetched", content, as_json=as_json)
     if not as_json:
         note(f"Use it: anofel predict {model_file} --task {task_file} --rows FILE")
+
+
+def _place(board: str, genesis: str, proxy: str, ca_file: Path | None) -> Place:
+    """Take from a role's directory what was not said, or refuse an address without a genesis."""
+    from anofel.errors import InvalidInput
+    from anofel.disk.sections import read_toml
+    from anofel.roles.directory import CONFIG, RoleConfig
+
+    if (Path(board) / CONFIG).is_file():
+        known = read_toml(Path(board) / CONFIG, RoleConfig)
+        roots = ca_file or (Path(known.ca_file) if known.ca_file else None)
+        return Place(known.board, genesis or known.genesis, proxy or known.proxy, roots)
+    if not genesis:
+        raise InvalidInput(f"'{board}' is not the directory of a role, so --genesis must say which board it is.")
+    return Place(board, genesis, proxy, ca_file)
 
 
 @app.command()

@@ -29,7 +29,6 @@ from anofel.cli.role_options import (
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from anofel.messages import Class
     from anofel.primitives import CertifierKey
 
 app = typer.Typer(no_args_is_help=True, help="The bulletin board: make one, run it, look at it.")
@@ -69,9 +68,10 @@ def init(
         int, typer.Option(help="Tasks per bundle.", min=1, max=16, rich_help_panel=_BOARD)
     ] = 2,
     bundle_wait: Annotated[int, _blocks("Blocks after which a task no longer waits for others.")] = 60,
-    size_class: Annotated[
+    size_classes: Annotated[
         list[str] | None,
         typer.Option(
+            "--size-class",
             help="LENGTH:POSTS, a class of tasks by vector length and clients per iteration; "
             "may be repeated.",
             rich_help_panel=_BOARD,
@@ -134,9 +134,9 @@ def init(
     For a test: anofel node init board --name test --keys keys --insecure-test-ca ca
     --insecure-development-keys
     """
-    from anofel.board.size_classes import default_classes
+    from anofel.board.size_classes import default_classes, size_class
     from anofel.disk.files import FileExists
-    from anofel.messages import Class, Limits
+    from anofel.messages import Limits
     from anofel.node.files import NodeConfig
     from anofel.node.init import BoardNumbers, insecure_trust, make_node, real_trust, receipts_until
     from anofel.proofs.ceremony.finished import open_verified
@@ -147,8 +147,8 @@ def init(
         opened = open_verified(keys, on_progress=progress)
     deadlines = {"post_from": post_from, "train": train, "aggregate": aggregate}
     deadlines |= {"count": count, "sum": sum_, "model": model}
-    classes = tuple(_size_class(Class, text, deadlines) for text in size_class or [])
-    classes = classes or default_classes(**deadlines)
+    classes = tuple(size_class(text, deadlines) for text in size_classes or [])
+    classes = classes or default_classes(deadlines)
     limits = Limits(
         root_window=root_window,
         max_postings=max_postings,
@@ -255,11 +255,11 @@ def status(
 
     Example: anofel node status http://127.0.0.1:8470
     """
-    from anofel.cli.node_status import status_of_directory, status_of_url
+    from anofel.cli.node_status import for_people, status_of_directory, status_of_url
 
     is_url = board.startswith(("http://", "https://"))
     found = status_of_url(board, ca_file) if is_url else status_of_directory(Path(board))
-    _show(board, found, as_json=as_json)
+    _show(board, found if as_json else for_people(found), as_json=as_json)
 
 
 @app.command()
@@ -330,9 +330,3 @@ def _show(title: str, content: dict[str, Any], *, as_json: bool) -> None:
     rows = [[key.replace("_", " "), str(value)] for key, value in content.items() if value != ""]
     print_table(title, ["", ""], rows)
 
-
-def _size_class(kind: "type[Class]", text: str, deadlines: dict[str, int]) -> "Class":
-    length, _, posts = text.partition(":")
-    if not length.isdecimal() or not posts.isdecimal() or not 0 < int(length) < 2**32 > int(posts) > 0:
-        raise typer.BadParameter(f"{text!r} is not LENGTH:POSTS.", param_hint="--size-class")
-    return kind(max_length=int(length), max_posts=int(posts), **deadlines)

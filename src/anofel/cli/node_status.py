@@ -1,5 +1,6 @@
 """Where a board stands, from its node or from its directory."""
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,20 @@ def status_of_url(url: str, ca_file: Path | None) -> dict[str, Any]:
 
     board = Transport(url, ca_file=ca_file, attempts=1)
     return board.ask("GET", "/v1/status", lambda data: read_json(data, dict[str, Any]), max_bytes=1 << 16)
+
+
+def for_people(found: dict[str, Any]) -> dict[str, Any]:
+    """Write times, durations and sizes as people read them; what a node says beyond that stays."""
+    shown = dict(found)
+    if isinstance(found.get("time"), int):
+        shown["time"] = f"{datetime.fromtimestamp(found['time'], UTC):%Y-%m-%d %H:%M:%S} UTC"
+    if "interval_ms" in found:
+        shown["interval_ms"] = f"{found['interval_ms'] / 1000:g} s"
+    for name in ("board_bytes", "blob_bytes"):
+        if name in found:
+            shown[name] = f"{found[name] / 1e6:.1f} MB"
+    names = {"interval_ms": "a block every", "time": "last block", "board_bytes": "board", "blob_bytes": "files"}
+    return {names.get(name, name): value for name, value in shown.items()}
 
 
 def _size(directory: Path, pattern: str) -> int:

@@ -76,11 +76,11 @@ def announce(
     from anofel.models.integer_model import IntegerModel
     from anofel.roles.committee_names import check_members, find_committee, is_there
     from anofel.roles.owner import Own, Owner
-    from anofel.tasks.confirmations import unconfirmed_warning
+    from anofel.tasks.confirmations import check_confirmed
     from anofel.tasks.task import Task
 
     loaded = Task.load(task)
-    note(unconfirmed_warning(task))
+    check_confirmed(task)
     if loaded.insecure_unproven_contributions:
         warn_insecure(
             "contributions are unproven; one client can spoil or poison every sum, and audits say so"

@@ -8,14 +8,18 @@ from typing import Annotated, Final
 
 from msgspec import Meta
 
+from anofel.board.size_classes import default_classes, size_class
 from anofel.disk.sections import read_toml
 from anofel.errors import InvalidInput
+from anofel.messages import Class
 from anofel.network.address import BoardAddress
 
 MACHINE: Final = re.compile(r"[a-z][a-z0-9-]{0,30}")
 NAME: Final = re.compile(r"[^\W_][\w .'()&-]{0,62}")
 """Names stand in certificates and scripts: letters, digits and a few marks."""
 AUTHORITY: Final = "authority"
+CLIENT: Final = "client"
+"""The directory of a plan that is for no machine: what any client may take."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,6 +34,12 @@ class BoardParty:
     insecure_development_keys: bool = False
     numbers: tuple[str, ...] = ()
     """More options of ``anofel node init``, for example ``--interval 5``."""
+
+    def classes(self) -> tuple[Class, ...]:
+        """Return the size classes that the board will have. Raises ``InvalidInput``."""
+        words = [word for text in self.numbers for word in text.replace("=", " ").split()]
+        sizes = [words[at + 1] for at, word in enumerate(words[:-1]) if word == "--size-class"]
+        return tuple(map(size_class, sizes)) or default_classes()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,8 +107,9 @@ class Parties:
         held = self._held()
         machines = [machine for _, machine, _ in held]
         for section, machine, name in held:
-            if not MACHINE.fullmatch(machine) or machine == AUTHORITY:
-                yield section, f"'{machine}' must be of small letters, digits and '-', not '{AUTHORITY}'"
+            if not MACHINE.fullmatch(machine) or machine in (AUTHORITY, CLIENT):
+                taken = f"not '{AUTHORITY}' or '{CLIENT}'"
+                yield section, f"'{machine}' must be of small letters, digits and '-', {taken}"
             if machines.count(machine) > 1:
                 yield section, f"'{machine}' holds one role; give every role a machine of its own"
             if not NAME.fullmatch(name):

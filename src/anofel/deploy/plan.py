@@ -8,12 +8,13 @@ from shlex import join, quote
 from typing import Final
 
 from anofel.board.announcement import check_fits
-from anofel.board.size_classes import default_classes, size_class_of
+from anofel.board.size_classes import size_class_of
 from anofel.deploy import scripts
 from anofel.deploy.containers import compose, containerfile
-from anofel.deploy.parties import AUTHORITY, CertifierParty, OwnerParty, Parties
+from anofel.deploy.parties import AUTHORITY, CLIENT, CertifierParty, OwnerParty, Parties
 from anofel.disk.files import FileExists, read_small_file, write_new_directory
 from anofel.pki.certificates import Purpose
+from anofel.tasks.confirmations import check_confirmed
 from anofel.tasks.task import Task
 
 SCRIPT: Final = "go.sh"
@@ -74,6 +75,7 @@ def make_plan(parties: Parties, base: Path, out: Path) -> list[Machine]:
             write_new_directory(place / machine.name, machine.contents())
             for name in ("in", "out"):
                 (place / machine.name / name).mkdir()
+        write_new_directory(place / CLIENT, client_files())
         shutil.move(place, out)
     return machines
 
@@ -87,9 +89,10 @@ class Planner:
         self.tasks = {name: self._read(name) for name in self._task_names()}
         for name in self.tasks:
             task = Task.load(base / name)
-            classes = default_classes()
-            if "--size-class" not in " ".join(parties.board.numbers):
-                check_fits(task, classes[size_class_of(classes, task)])
+            classes = parties.board.classes()
+            check_fits(task, classes[size_class_of(classes, task)])
+        for name in dict.fromkeys(party.task for party in parties.owner):
+            check_confirmed(base / name)
         roots = self._read(parties.tls_root) if parties.tls_root else b""
         self._roots: dict[str, bytes] = {_ROOTS: roots} if roots else {}
         self._ca = ["--ca-file", _ROOTS] if roots else []
@@ -150,9 +153,8 @@ class Planner:
             *keys,
             f"[ -d board ] || {join([*make, *insecure])} {numbers}".rstrip(),
             "put board/genesis.bin genesis.bin",
-            "put keys keys",
             "start anofel-node",
-            "echo 'Carry out/genesis.bin to everybody, and out/keys to certifiers and clients.'",
+            "echo 'Carry out/genesis.bin to everybody but clients.'",
         ]
         run = f"node run board --host 0.0.0.0 --port 443 {scripts.TLS}"
         return Machine(
@@ -164,8 +166,7 @@ class Planner:
             + ([] if insecure else ["keys from the ceremony of the proof keys"]),
             [
                 f"{board.machine}.request to the authority",
-                "genesis.bin to every other machine (or its hash, by telephone)",
-                "keys to certifiers and clients",
+                "genesis.bin to every other machine (and its hash, by telephone)",
             ],
             [f"The TLS certificate of {board.address} is in /etc/anofel/tls (fullchain.pem, privkey.pem)."],
         )
@@ -173,12 +174,11 @@ class Planner:
     def _certifier(self, party: CertifierParty) -> Machine:
         make = ["anofel", "certifier", "init", "certifier", "--board", self.parties.board.address, *self._ca]
         make += ["--genesis", "in/genesis.bin", "--certificate", f"answer/{party.machine}.pem", "--key"]
-        make += ["x509/key.pem", "--keys", "in/keys", "--policy", "policy.toml", "--address", party.address]
+        make += ["x509/key.pem", "--policy", "policy.toml", "--address", party.address]
         make += ["--address-ca-file", _ROOTS] if self._roots else []
         lines = [
             *scripts.request("certifier", party.name, party.machine),
             "need genesis.bin 'the machine of the board'",
-            "need keys 'the machine of the board'",
             f"all_here 'Carry out/{party.machine}.request to the authority.'",
             *scripts.check("certifier", party.name, party.machine),
             f'[ -d certifier ] || {join(make)} --key-file "$ETC/role.key"',
@@ -195,7 +195,7 @@ class Planner:
             f"The certifier {party.name}",
             lines,
             {"anofel-certifier.service": service, "policy.toml": policy, **tasks, **self._roots},
-            [*self._carried(party.machine), "keys from the machine of the board"],
+            self._carried(party.machine),
             [
                 f"{party.machine}.request to the authority",
                 "NAME.json, an invitation, to each client; a secret",
@@ -321,6 +321,23 @@ class Planner:
             lines += ["min_rows = 10          # confirm", "max_rows = 1000000     # confirm"]
             lines += ["max_duplicates = 10    # confirm"]
         return ("\n".join(lines) + "\n").encode()
+
+
+def client_files() -> dict[str, bytes]:
+    """Return what every client may take from a plan: a unit, the same for all of them, and no name."""
+    run = f"client run client {scripts.KEY}"
+    text = """A client, one of any number; this directory is the same for all of them
+
+Once, with the certifier's invitation beside your rows (docs/deployment.md, "The clients"):
+  [ ] anofel client join INVITATION --rows FILE --task NAME …   (without --run)
+Then, so that it runs from now on:
+  [ ] install -m 644 anofel-client.service /etc/systemd/system/
+  [ ] systemctl enable --now anofel-client
+
+Never carried: role.key, the client's directory. They stay on this machine.
+"""
+    service = scripts.unit("A client of anofel", run)
+    return {CHECKLIST: text.encode(), "anofel-client.service": service.encode()}
 
 
 def _health(parties: Parties, machine: str) -> list[str]:

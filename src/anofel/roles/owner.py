@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from anofel.board.author import RoleHolder
-from anofel.board.rules.tasks import KNOWN, check_task
+from anofel.board.rules.tasks import KNOWN, NOT_OPEN, check_task
 from anofel.board.seat import Seat, Sitting
 from anofel.board.state import Bundle, Phase, Position, Progress, TaskState
 from anofel.disk.files import replace_file, write_new_file
@@ -88,6 +88,7 @@ class Owner(CertifiedRole):
     """The owner of one task."""
 
     purpose = Purpose.OWNER
+    overtaken = frozenset({NOT_OPEN.code})  # the iteration closed while its early end was on its way
 
     def __init__(
         self,
