@@ -28,7 +28,9 @@ needs_openssl = pytest.mark.skipif(shutil.which("openssl") is None, reason="the 
 def home(tmp_path: Path) -> Path:
     shutil.copyfile(ROOT / "examples" / "parties.toml", tmp_path / "parties.toml")
     (tmp_path / "wards").mkdir()
-    shutil.copyfile(ROOT / "src" / "anofel" / "tasks" / "examples" / "small.toml", tmp_path / "wards" / "task.toml")
+    shutil.copyfile(
+        ROOT / "src" / "anofel" / "tasks" / "examples" / "small.toml", tmp_path / "wards" / "task.toml"
+    )
     (tmp_path / "tls-root.pem").write_text("a root\n")
     return tmp_path
 
@@ -149,7 +151,9 @@ def test_a_task_is_held_against_the_size_classes_that_the_plan_names(home: Path)
 def test_a_task_with_unconfirmed_values_is_not_planned(home: Path) -> None:
     task = home / "wards" / "task.toml"
     task.write_text(task.read_text().replace("min_clients = 6", f"min_clients = 6   # {CONFIRM}"))
-    with pytest.raises(Unconfirmed, match="1 values of .* Replace each by public knowledge and delete its mark"):
+    with pytest.raises(
+        Unconfirmed, match="1 values of .* Replace each by public knowledge and delete its mark"
+    ):
         plan(home)
 
 

@@ -85,7 +85,12 @@ class Guide:
     files: int = 0
     """How many commands were typed and files carried."""
     role_commands: int = 0
-    """How many of them before the first client."""
+    """How many commands are those of role-holders, without clients and what they ask of their certifier."""
+
+    @property
+    def role_files(self) -> int:
+        """How many files were carried to machines that are in the plan."""
+        return self.files - sum(len(wards) for wards in self.crowd.values())
 
     def machine(self, name: str) -> Path:
         made = self.path / name

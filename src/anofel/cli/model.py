@@ -137,7 +137,9 @@ def fetch(
     )
     note(transport.warning or "")
     with tempfile.TemporaryDirectory(prefix="anofel-board-") as scratch, stoppable():
-        view = LightClient(Path(scratch) / "board", transport, genesis_hash=genesis_hash(place.genesis), tell=note)
+        view = LightClient(
+            Path(scratch) / "board", transport, genesis_hash=genesis_hash(place.genesis), tell=note
+        )
         try:
             reader = ModelReader(view, task)
             with progress_bar("Verifying blocks"):
@@ -168,8 +170,8 @@ def fetch(
 
 def _place(board: str, genesis: str, proxy: str, ca_file: Path | None) -> Place:
     """Take from a role's directory what was not said, or refuse an address without a genesis."""
-    from anofel.errors import InvalidInput
     from anofel.disk.sections import read_toml
+    from anofel.errors import InvalidInput
     from anofel.roles.directory import CONFIG, RoleConfig
 
     if (Path(board) / CONFIG).is_file():
@@ -177,7 +179,9 @@ def _place(board: str, genesis: str, proxy: str, ca_file: Path | None) -> Place:
         roots = ca_file or (Path(known.ca_file) if known.ca_file else None)
         return Place(known.board, genesis or known.genesis, proxy or known.proxy, roots)
     if not genesis:
-        raise InvalidInput(f"'{board}' is not the directory of a role, so --genesis must say which board it is.")
+        raise InvalidInput(
+            f"'{board}' is not the directory of a role, so --genesis must say which board it is."
+        )
     return Place(board, genesis, proxy, ca_file)
 
 

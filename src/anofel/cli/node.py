@@ -329,4 +329,3 @@ def _show(title: str, content: dict[str, Any], *, as_json: bool) -> None:
         return
     rows = [[key.replace("_", " "), str(value)] for key, value in content.items() if value != ""]
     print_table(title, ["", ""], rows)
-

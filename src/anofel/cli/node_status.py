@@ -54,7 +54,12 @@ def for_people(found: dict[str, Any]) -> dict[str, Any]:
     for name in ("board_bytes", "blob_bytes"):
         if name in found:
             shown[name] = f"{found[name] / 1e6:.1f} MB"
-    names = {"interval_ms": "a block every", "time": "last block", "board_bytes": "board", "blob_bytes": "files"}
+    names = {
+        "interval_ms": "a block every",
+        "time": "last block",
+        "board_bytes": "board",
+        "blob_bytes": "files",
+    }
     return {names.get(name, name): value for name, value in shown.items()}
 
 
