@@ -54,7 +54,7 @@ def parties(ports: dict[str, int]) -> str:
 
 
 def furnish(guide: Guide) -> None:
-    """What the guide takes as given: TLS certificates, and the files of "Train on your data" in their places."""
+    """What the guide takes as given: TLS certificates, and the files of "Train on your data" in place."""
     root, key = write_tls_files(guide.path, *HOSTS)
     operator, owner = guide.machine("operator"), guide.machine("owner")
     shutil.copyfile(root, operator / "tls-root.pem")
@@ -117,7 +117,7 @@ def is_running(pid: int) -> bool:
 
 
 def check(guide: Guide) -> None:
-    """The models are of the task that was simulated, nobody was refused, and every service stops in good order."""
+    """The models are of the simulated task, nobody was refused, and every service stops in good order."""
     made = summed(guide)
     assert len(made) >= RELEASES
     assert all(3 <= entry["count"] <= len(WARDS) for entry in made)  # a slow machine may be late

@@ -127,15 +127,20 @@ class SocksServer(Server):
     def serve(self, connection: socket.socket) -> None:
         file = connection.makefile("rb")
         with file:
-            _, count = file.read(2)
-            assert 2 in file.read(count)
+            greeting = file.read(2)
+            if len(greeting) < 2:  # whoever asked was stopped
+                return
+            assert 2 in file.read(greeting[1])
             connection.sendall(b"\x05\x02")
             file.read(1)
-            self.usernames.append(file.read(file.read(1)[0]))
-            self.passwords.append(file.read(file.read(1)[0]))
+            for words in (self.usernames, self.passwords):
+                length = file.read(1)
+                if not length:
+                    return
+                words.append(file.read(length[0]))
             connection.sendall(b"\x01\x00")
             request = file.read(4)
-            if len(request) < 4:  # whoever asked was stopped
+            if len(request) < 4:
                 return
             kind = request[3]
             host = file.read({1: 4, 4: 16}.get(kind) or file.read(1)[0])
