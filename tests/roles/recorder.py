@@ -3,7 +3,7 @@
 import http.client
 import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import urlparse
@@ -22,6 +22,10 @@ class Recorder:
         self.url = ""
         self.paths: list[tuple[str, str]] = []
         self.heads: list[Head] = []
+        self.height: Callable[[], int] = lambda: 0
+        """What height the client knows; asked at every request."""
+        self.sent_at: list[int] = []
+        """That height at each request which sends something."""
 
     def note(self, handler: BaseHTTPRequestHandler) -> None:
         self.paths.append((handler.command, handler.path))
@@ -29,6 +33,8 @@ class Recorder:
         path = re.sub(r"from=\d+", "from=<height>", path)
         headers = tuple((name, value) for name, value in handler.headers.items() if name != "Host")
         self.heads.append((handler.command, path, headers))
+        if handler.command != "GET":
+            self.sent_at.append(self.height())
 
     def forward(self, handler: BaseHTTPRequestHandler) -> None:
         self.note(handler)

@@ -1,16 +1,18 @@
 """A hostile owner against real clients over a real node: nothing that others see depends on the rows."""
 
 import time
+from collections import defaultdict
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
 from anofel.board.state import Phase, Progress
 from anofel.messages import EndTask
 from anofel.proofs.keys import KeyDirectory
-from anofel.roles.client.journal import Turn
+from anofel.roles.client.journal import Journal, Turn
 from anofel.roles.client.role import Client
 from tests.board.world import Owner, a_task
 from tests.node.support import SECONDS
@@ -35,6 +37,31 @@ def turn_of(client: Client) -> Turn:
     return turn
 
 
+def height_of(client: Client) -> int:
+    return client.state.height
+
+
+@contextmanager
+def noted_draws() -> Iterator[dict[Journal, list[int]]]:
+    """The times that each client draws for its post: the first before training, in the journal."""
+    drawn: dict[Journal, list[int]] = defaultdict(list)
+    begin, move = Journal.begin, Journal.move
+
+    def begun(journal: Journal, turn: Turn) -> None:
+        if not turn.skipped:
+            drawn[journal].append(turn.post_at)
+        begin(journal, turn)
+
+    def moved(journal: Journal, turn: Turn, post_at: int) -> None:
+        drawn[journal].append(post_at)
+        move(journal, turn, post_at)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Journal, "begin", begun)
+        patched.setattr(Journal, "move", moved)
+        yield drawn
+
+
 def test_whether_a_client_posts_does_not_depend_on_its_rows(stage: Stage) -> None:
     """Training that raises, stalls, dies or overflows, and more records than allowed: everybody posts."""
     with ExitStack() as stack:
@@ -48,6 +75,9 @@ def test_whether_a_client_posts_does_not_depend_on_its_rows(stage: Stage) -> Non
             clients[-rows] = stack.enter_context(playing(made, once=True))
         for client in clients.values():
             client.register(seconds=SECONDS)
+        for rows, recorder in seen.items():
+            recorder.height, recorder.sent_at = partial(height_of, clients[rows]), []
+        drawn = stack.enter_context(noted_draws())
         stage.run(*clients.values())
         stage.until_settled(*clients.values())
 
@@ -72,6 +102,10 @@ def test_whether_a_client_posts_does_not_depend_on_its_rows(stage: Stage) -> Non
         accepted = [seen[rows] for rows in seen if turns[rows].accepted]
         kinds = [list(dict.fromkeys(h for h in s.heads if h[0] != "GET")) for s in accepted]
         assert all(kind == kinds[0] for kind in kinds), "the node sees the same requests of all of them"
+        for rows, recorder in seen.items():
+            if turns[rows].accepted:
+                last = drawn[clients[rows].journal][-1]  # drawn again only if this machine was too slow
+                assert recorder.sent_at[0] in (last, last + 1), "nothing goes out at any other time"
 
 
 def test_a_document_announced_again_erases_no_charge(stage: Stage) -> None:
