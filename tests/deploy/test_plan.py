@@ -68,7 +68,13 @@ def test_scripts_are_shell_and_units_are_private(home: Path) -> None:
     for path in made.glob("*/*.service"):
         text = path.read_text()
         assert "@" not in text, "no place of the template is left"
-        for line in ("NoNewPrivileges=yes", "ProtectSystem=strict", "LimitCORE=0", "User=anofel"):
+        for line in (
+            "NoNewPrivileges=yes",
+            "ProtectSystem=strict",
+            "LimitCORE=0",
+            "MemorySwapMax=0",
+            "User=anofel",
+        ):
             assert f"\n{line}\n" in text
         assert "\nRestartPreventExitStatus=1 2\n" in text
         assert re.findall(r"^ExecStart=/opt/anofel/bin/anofel \w+ run ", text, re.M)

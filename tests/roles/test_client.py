@@ -296,6 +296,8 @@ def test_the_commands_from_init_to_a_post_and_a_kill(stage: Stage, tmp_path: Pat
     assert commands.run("client", "register", "ward3", key="ward3")["anonymity_set"] >= 1
     examined = commands.run("client", "doctor", "ward3", key="ward3")
     assert examined["fit"], examined
+    (committees,) = [check["finding"] for check in examined["checks"] if check["check"] == "committees"]
+    assert "Every one of these committees needs an honest majority" in committees
 
     train = commands.start("client", "train", "ward3", key="ward3")
     end = time.monotonic() + SECONDS

@@ -22,6 +22,10 @@ from anofel.roles.directory import RoleDirectory
 
 MAX_CLOCK_SECONDS: Final = 60
 MIN_FREE_BYTES: Final = 1 << 30
+EVERY_COMMITTEE: Final = (
+    "Every one of these committees needs an honest majority: each opens its bit of your post, so that many "
+    "of its members can tell whether you trained for its task"
+)
 
 
 @dataclass(frozen=True)
@@ -131,7 +135,7 @@ class Doctor:
                 whose = f"{shares.threshold} of {len(shares.members)} for task {name.hex()[:8]}…"
                 lines.append(f"{whose}, shares of epoch {shares.share_epoch}: {members}")
         self.settings.trust.check_bundle(state, bundle)
-        return "; and ".join(lines)
+        return f"{'; and '.join(lines)}. {EVERY_COMMITTEE}"
 
     def _trainer(self) -> str:
         task, own = self._checked().task, self.settings.trainer
