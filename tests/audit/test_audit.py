@@ -76,6 +76,7 @@ def test_an_honest_history_is_accepted_and_described(history: Path) -> None:
             "Model",
             "PrivacyLedger",
             "Registration",
+            "RejectModel",
             "RevokeCertifier",
             "Submission",
             "SumShare",
@@ -89,6 +90,10 @@ def test_an_honest_history_is_accepted_and_described(history: Path) -> None:
         ("study 0", 2): "summed",
         ("study 1", 2): "too-few",
     }
+    rejected = {(entry["task"], entry["iteration"]): entry["rejected"] for entry in report["iterations"]}
+    assert [name for name, is_rejected in rejected.items() if is_rejected] == [("study 1", 1)]
+    assert [task["rejected"] for task in report["tasks"]] == [[], [1]]
+    assert any("study 1: its owner rejected the models of the iterations 1" in x for x in report["notes"])
     assert report["sums_recomputed"] == 4
     assert report["sums_pruned"] == 0
     assert report["blobs_checked"] > 20

@@ -86,6 +86,14 @@ class BoardModel:
             known.model, known.posted_for = name, iteration
         return fine
 
+    def reject_model(self, task: int, iteration: int) -> bool:
+        known = self.tasks[task]
+        due = self.phase == "waiting" and not known.ended and iteration == self.iteration
+        fine = due and known.due is not None and known.posted_for <= iteration
+        if fine:
+            known.posted_for = iteration + 1
+        return fine
+
     def aggregate(self, task: int, member: int, iteration: int, leaves_out: bool, honest_rest: bool) -> bool:
         if self.phase != "closed" or iteration != self.iteration:
             return False

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from anofel.board.state import Phase
 from anofel.phase1_setup.step1a_certifier_key import offer_key, revoke_key
-from anofel.phase1_setup.step1d_announcement import end_iteration, end_task, ledger_entry
+from anofel.phase1_setup.step1d_announcement import end_iteration, end_task, ledger_entry, reject_model
 from anofel.pki.certificates import Purpose, verify_chain
 from anofel.primitives import CertifierSecret
 from anofel.proofs.keys import KeyDirectory
@@ -35,8 +35,11 @@ def play(keys: KeyDirectory) -> World:
         if iteration == 2:
             break
         for owner in world.owners:
-            world.recover(owner)
-            world.post_model(owner)
+            if owner is world.owners[0]:
+                world.recover(owner)
+                world.post_model(owner)
+            else:
+                world.board.post_as(owner.role, reject_model(owner.task_id, iteration))
             world.board.post_as(owner.role, ledger_entry(owner.task, owner.task_id, 1))
         world.board.next_block()
     world.board.post_as(world.owners[1].role, end_task(world.owners[1].task_id))

@@ -15,6 +15,7 @@ from anofel.messages import (
     Model,
     Posting,
     PrivacyLedger,
+    RejectModel,
     RevokeCertifier,
     Run,
 )
@@ -96,6 +97,7 @@ def make_corpus(stages: Stages) -> list[Entry]:
     world = stages("summed")
     entry = PrivacyLedger(task=world.owners[0].task_id, releases=1, zero_out=1, replace=2)
     add(world, world.owners[0].role, entry)
+    add(world, world.owners[0].role, RejectModel(task=world.owners[0].task_id, iteration=1))
     assert {type(posting.body) for _, posting, _ in entries} == set(_BODIES.values())
     for world, posting, _ in entries:
         fork(world).board.post(posting)

@@ -23,6 +23,7 @@ from anofel.messages import (
     Model,
     Posting,
     PrivacyLedger,
+    RejectModel,
     SumShare,
 )
 from tests.board.model import BoardModel
@@ -111,6 +112,14 @@ class BoardMachine(RuleBasedStateMachine):
         )
         author = task if owner else 1 - task
         expected = owner and self.model.post_model(task, iteration, name, honest)
+        self.offer(self.board.signed(self.board.owners[author], body), expected)
+
+    @rule(task=TASKS, shift=SHIFT, owner=MOSTLY)
+    def reject_model(self, task: int, shift: int, owner: bool) -> None:
+        iteration = max(0, self.model.iteration + shift)
+        body = RejectModel(task=self.board.task_ids[task], iteration=iteration)
+        author = task if owner else 1 - task
+        expected = owner and self.model.reject_model(task, iteration)
         self.offer(self.board.signed(self.board.owners[author], body), expected)
 
     def _model_hash(self, name: str) -> bytes:

@@ -7,7 +7,7 @@ import pytest
 
 from anofel.board.announcement import facts_of
 from anofel.board.state import Committee
-from anofel.messages import EndIteration, EndTask, Model, PrivacyLedger, TaskAnnouncement
+from anofel.messages import EndIteration, EndTask, Model, PrivacyLedger, RejectModel, TaskAnnouncement
 from anofel.phase1_setup.step1d_announcement import announce
 from anofel.pki.certificates import Purpose, RoleKey
 from tests.board.prepared import Stages, alone, refused, signed
@@ -255,6 +255,78 @@ def test_after_a_sum_the_model_is_what_the_rule_makes(stages: Stages) -> None:
         signed(world, owner.role, unchanged),
         signed(world, owner.role, a_model(world, 0, 2)),
     )
+
+
+# rejection
+
+
+def a_rejection(world: World, iteration: int = 1, owner: int = 0) -> Posting:
+    author, task = world.owners[owner].role, world.owners[0].task_id
+    return signed(world, author, RejectModel(task=task, iteration=iteration))
+
+
+@pytest.mark.parametrize("stage", ["waiting", "open", "closed", "counted"])
+def test_only_a_sum_before_the_next_iteration_is_rejected(stages: Stages, stage: str) -> None:
+    world = stages(stage)
+    for iteration in (0, 1):
+        with refused(world, "nothing-to-reject"):
+            world.board.post(a_rejection(world, iteration))
+
+
+@pytest.mark.parametrize("iteration", [0, 2])
+def test_only_the_last_iteration_is_rejected(stages: Stages, iteration: int) -> None:
+    world = stages("summed")
+    alone(world, "nothing-to-reject", a_rejection(world, iteration), a_rejection(world))
+
+
+def test_an_iteration_without_a_sum_and_an_ended_task_have_nothing_to_reject(stages: Stages) -> None:
+    world = stages("summed")
+    task = world.task_state(world.owners[0])
+    for name, value in (("summed", False), ("ended", True)):
+        before = getattr(task, name)
+        setattr(task, name, value)
+        with refused(world, "nothing-to-reject"):
+            world.board.post(a_rejection(world))
+        setattr(task, name, before)
+    world.board.post(a_rejection(world))
+
+
+def test_only_the_owner_rejects(stages: Stages) -> None:
+    world = stages("summed")
+    alone(world, "not-the-owner", a_rejection(world, owner=1), a_rejection(world))
+
+
+def test_a_model_is_posted_or_rejected_once(stages: Stages) -> None:
+    world = stages("summed")
+    owner = world.owners[0]
+    world.board.post(a_rejection(world))
+    with refused(world, "model-decided"):
+        world.board.post(a_rejection(world))
+    world.recover(owner)
+    with refused(world, "model-posted"):
+        world.board.post_as(owner.role, a_model(world, 0, 2))
+    world = stages("summed")
+    world.recover(world.owners[0])
+    world.board.post_as(world.owners[0].role, a_model(world, 0, 2))
+    with refused(world, "model-decided"):
+        world.board.post(a_rejection(world))
+
+
+def test_after_a_rejection_the_former_model_opens_and_the_release_counts(stages: Stages) -> None:
+    world = stages("summed")
+    first, second = world.owners
+    before, task = world.task_state(first).model, world.task_state(first)
+    releases = task.releases
+    world.board.post(a_rejection(world))
+    world.recover(second)
+    world.board.post_as(second.role, a_model(world, 1, 2))
+    world.board.next_block()
+    task = world.task_state(first)
+    assert (world.bundle().phase, world.bundle().iterations) == (Phase.OPEN, 2), "nothing else is waited for"
+    assert (task.model, task.releases) == (before, releases)
+    assert not task.summed
+    with refused(world, "nothing-to-reject"):
+        world.board.post(a_rejection(world))
 
 
 # ending

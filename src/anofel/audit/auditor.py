@@ -32,7 +32,7 @@ from anofel.board.verification import Verifier
 from anofel.committee import schemes
 from anofel.committee.errors import KeyGenerationFailed, PayloadRefused
 from anofel.errors import AnofelError, InvalidInput, VerificationError
-from anofel.ids import RunId
+from anofel.ids import RunId, TaskId
 from anofel.light_client.trust import require_trusted_keys
 from anofel.messages import (
     Block,
@@ -42,6 +42,7 @@ from anofel.messages import (
     Genesis,
     Posting,
     PrivacyLedger,
+    RejectModel,
 )
 from anofel.phase1_setup.step1c_committee_key import established_by, generation_run, handover_run
 from anofel.phase3_access.step6_homomorphic_sum import check_payload, collect
@@ -161,6 +162,7 @@ class Auditor:
         self._missing: list[_MissingPayloads] = []
         self._ended_early = False
         self._checked_sums: dict[bytes, bool] = {}
+        self._rejected: dict[TaskId, list[int]] = {}
         self._report.notes += [TEST_MATERIAL[flaw] for flaw in flaws_of(genesis)]
         self._check_seen()
 
@@ -290,7 +292,9 @@ class Auditor:
             )
         report.postings = dict(sorted(self._kinds.items()))
         report.clients, report.epochs = len(state.clients), state.epoch + 1
-        report.tasks = [_task_record(state, task) for task in state.tasks.values()]
+        report.tasks = [
+            _task_record(state, task, self._rejected.get(task.task_id, [])) for task in state.tasks.values()
+        ]
         report.notes += self._remarks()
         return report
 
@@ -299,6 +303,12 @@ class Auditor:
         for record in report.tasks:
             if record.rule == "owner":
                 yield f"{record.name}: sums verified; the model is the owner's claim."
+            if record.rejected:
+                numbers = ", ".join(map(str, record.rejected))
+                yield (
+                    f"{record.name}: its owner rejected the models of the iterations {numbers}; the former "
+                    "ones stayed, and the releases count."
+                )
             if record.contributions == INSECURE_UNPROVEN:
                 yield (
                     f"{record.name}: INSECURE, contributions are unproven; one client can spoil or poison "
@@ -342,6 +352,10 @@ class Auditor:
 
     def _check_posting(self, height: int, place: int, posting: Posting) -> None:
         """Check what the board does not: ε. Everything else of a task follows from its document."""
+        if isinstance(posting.body, RejectModel):
+            task_id, iteration = posting.body.task, posting.body.iteration
+            self._rejected.setdefault(task_id, []).append(iteration)
+            self._report.mark_rejected(self.state.tasks[task_id].facts.name, iteration)
         if not isinstance(posting.body, PrivacyLedger):
             return
         task = self.state.tasks[posting.body.task]
@@ -571,7 +585,7 @@ def _contributions(state: State, task: TaskState) -> str:
     return PROVEN if schemes.by_number(state.committee_of(task).scheme).proves_norm else PROVEN_ZERO
 
 
-def _task_record(state: State, task: TaskState) -> TaskRecord:
+def _task_record(state: State, task: TaskState, rejected: list[int]) -> TaskRecord:
     return TaskRecord(
         name=task.facts.name,
         task_id=task.task_id.hex(),
@@ -580,4 +594,5 @@ def _task_record(state: State, task: TaskState) -> TaskRecord:
         releases=task.releases,
         ended=task.ended,
         epsilon=task.ledger[-1].zero_out / 1_000_000 if task.ledger else None,
+        rejected=rejected,
     )

@@ -56,6 +56,8 @@ class IterationRecord:
     """What the metric slots say of the model that opened the iteration, noise included."""
     shortened: bool = False
     """Whether the mean was longer than the rule's bound, and was shortened to it."""
+    rejected: bool = False
+    """Whether the owner rejected the model that its sum makes."""
 
 
 @dataclass
@@ -71,6 +73,8 @@ class TaskRecord:
     ended: bool
     epsilon: float | None
     """The last posted ε (zero-out)."""
+    rejected: list[int] = field(default_factory=list)
+    """The iterations whose models the owner rejected."""
 
 
 @dataclass
@@ -117,6 +121,13 @@ class AuditReport:
         if len(self.iterations) > MAX_ITERATIONS:
             del self.iterations[0]
             self.iterations_left_out += 1
+
+    def mark_rejected(self, task: str, iteration: int) -> None:
+        """Write down that the owner of a task rejected the model of an iteration that is listed."""
+        for record in reversed(self.iterations):
+            if (record.task, record.iteration) == (task, iteration):
+                record.rejected = True
+                return
 
     def document(self) -> dict[str, Any]:
         """Return the report for ``--json``."""

@@ -18,6 +18,7 @@ from anofel.cli.role_options import (
     show,
     show_status,
 )
+from anofel.errors import InvalidInput
 
 app = typer.Typer(no_args_is_help=True, help="The owner of a task: announce it, train it, end it.")
 
@@ -131,6 +132,18 @@ def run(
             help="Ask for its end after so many posts, in force once all have posted; 0: never.", min=0
         ),
     ] = 0,
+    reject_rise: Annotated[
+        float | None,
+        typer.Option(
+            help="Reject a model whose loss on the validation rows is higher by more than this.",
+            min=0,
+            show_default="never",
+        ),
+    ] = None,
+    hold: Annotated[
+        bool,
+        typer.Option("--hold", help="Leave when a sum came, before its model is posted, so that you decide."),
+    ] = False,
     key_file: KeyFileOption = None,
     passphrase_file: PassphraseFileOption = None,
     as_json: JsonOption = False,
@@ -142,12 +155,38 @@ def run(
     from anofel.roles.owner import Owner
     from anofel.studies.load import load_file
 
+    if reject_rise is not None and validation is None:
+        raise InvalidInput("--reject-rise needs rows to measure by: --validation.")
     with at_work(directory, ROLE, key_file, passphrase_file, daemon=True) as (found, board):
-        owner = Owner(found, board, note, end_after=end_after)
+        owner = Owner(found, board, note, end_after=end_after, reject_rise=reject_rise, hold=hold)
         if validation is not None:
             owner.measure_on(load_file(validation, owner.task.schema))
         owner.run()
         show(f"The task {owner.task.name}", owner.status(), as_json=as_json)
+
+
+@app.command()
+def reject(
+    directory: Directory,
+    wait: WaitOption = 600,
+    key_file: KeyFileOption = None,
+    passphrase_file: PassphraseFileOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Reject the model that the last sum made, before the next iteration opens; the former one stays.
+
+    The release counts all the same. See anofel owner run --hold.
+
+    Example: anofel owner reject owner --key-file owner.key
+    """
+    from anofel.roles.owner import Owner
+
+    with at_work(directory, ROLE, key_file, passphrase_file) as (found, board):
+        owner = Owner(found, board, note)
+        board.sync(on_block=owner.observe)
+        owner.reject()
+        owner.run(seconds=wait)
+        show("Task", owner.status(), as_json=as_json)
 
 
 @app.command()

@@ -22,7 +22,7 @@ from anofel.messages.postings import (
     Posting,
     make_posting,
 )
-from anofel.messages.tasks import EndIteration, EndTask, Model, PrivacyLedger, TaskAnnouncement
+from anofel.messages.tasks import EndIteration, EndTask, Model, PrivacyLedger, RejectModel, TaskAnnouncement
 from anofel.messages.view import View
 
 __all__ = [
@@ -50,6 +50,7 @@ __all__ = [
     "PrivacyLedger",
     "Receipt",
     "Registration",
+    "RejectModel",
     "RevokeCertifier",
     "Run",
     "Submission",

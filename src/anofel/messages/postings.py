@@ -13,7 +13,7 @@ from anofel.messages.certifiers import CertifierKeyOffer, RevokeCertifier
 from anofel.messages.clients import Registration, Submission
 from anofel.messages.committees import CommitteeKeyVote, DkgRound
 from anofel.messages.signing import on_board
-from anofel.messages.tasks import EndIteration, EndTask, Model, PrivacyLedger, TaskAnnouncement
+from anofel.messages.tasks import EndIteration, EndTask, Model, PrivacyLedger, RejectModel, TaskAnnouncement
 
 Body = (
     CertifierKeyOffer
@@ -30,6 +30,7 @@ Body = (
     | EndIteration
     | EndTask
     | PrivacyLedger
+    | RejectModel
 )
 """What can be posted."""
 

@@ -34,6 +34,14 @@ class Model(View):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RejectModel(View):
+    """An owner rejects the model that an iteration's sum makes; the former one opens the next iteration."""
+
+    task: TaskId
+    iteration: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EndIteration(View):
     """An owner ends an iteration early."""
 

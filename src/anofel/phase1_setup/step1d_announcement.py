@@ -1,7 +1,7 @@
 """Step 1.d — a model owner announces a task and posts the model that opens an iteration (AnoFel §4.3.2)."""
 
 from anofel.ids import KeyId, TaskId
-from anofel.messages import Blob, EndIteration, EndTask, Model, PrivacyLedger, TaskAnnouncement
+from anofel.messages import Blob, EndIteration, EndTask, Model, PrivacyLedger, RejectModel, TaskAnnouncement
 from anofel.privacy.accounting import micro_epsilon
 from anofel.privacy.plan import Plan
 from anofel.tasks.task import Task
@@ -16,6 +16,11 @@ def announce(task: Task, *, key_id: KeyId, early_end: bool = False) -> TaskAnnou
 def post_model(task_id: TaskId, iteration: int, model: Blob) -> Model:
     """Post the model that opens an iteration."""
     return Model(task=task_id, iteration=iteration, model=model)
+
+
+def reject_model(task_id: TaskId, iteration: int) -> RejectModel:
+    """Reject the model that the sum of an iteration makes; the former one opens the next."""
+    return RejectModel(task=task_id, iteration=iteration)
 
 
 def end_iteration(task_id: TaskId, iteration: int) -> EndIteration:

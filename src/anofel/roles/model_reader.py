@@ -17,7 +17,7 @@ from anofel.board.state import Progress
 from anofel.disk.sections import nearest
 from anofel.errors import InvalidInput
 from anofel.ids import BlobHash, TaskId
-from anofel.messages import Block, Model, Posting
+from anofel.messages import Block, Model, Posting, RejectModel
 from anofel.models.integer_model import IntegerModel
 from anofel.phase3_access.step8prime_model import next_model
 from anofel.tasks.task import Task
@@ -59,6 +59,10 @@ class ModelReader:
             body = Posting.from_bytes(data).body
             if isinstance(body, Model):
                 self._posted[body.task, body.iteration - 1] = body.model.sha256
+            elif isinstance(body, RejectModel):
+                stays = self._board.state.tasks[body.task].model
+                assert stays is not None
+                self._posted[body.task, body.iteration] = stays
         for task_id in self._board.state.tasks:
             if task_id not in self._tasks:
                 self._tasks[task_id] = Task.from_bytes(self._board.state.tasks[task_id].announcement.document)

@@ -15,7 +15,7 @@ from anofel.ids import RunId, TaskId
 from anofel.roles.aggregator.key_secrets import run_name
 from anofel.roles.outbox import Outbox
 
-_OF_ITERATIONS: Final = ("aggregate", "count-share", "sum-share", "model", "end-iteration")
+_OF_ITERATIONS: Final = ("aggregate", "count-share", "sum-share", "model", "reject", "end-iteration")
 _OF_RUNS: Final = ("key-round", "committee-key")
 
 

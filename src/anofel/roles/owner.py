@@ -3,7 +3,7 @@
 1. The announcement is posted once.
 2. Whenever the bundle waits: the model that opens the next iteration. After a sum it is what the
    task's rule, or for the rule ``owner`` the owner's own function, makes of it; after anything else
-   the last one, unchanged, and the owner says so.
+   the last one, unchanged, and the owner says so. Instead of the model it may post that it rejects it.
 3. After every release: ε so far.
 4. Every outcome is written to ``iterations.jsonl``, every model to ``models/``; where the owner has
    rows of its own to judge by, with the model's quality on them.
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from anofel.board.author import RoleHolder
-from anofel.board.rules.tasks import KNOWN, NOT_OPEN, check_task
+from anofel.board.rules.tasks import KNOWN, NOT_OPEN, check_rejection, check_task
 from anofel.board.seat import Seat, Sitting
 from anofel.board.state import Bundle, Phase, Position, Progress, TaskState
 from anofel.disk.files import replace_file, write_new_file
@@ -35,6 +35,7 @@ from anofel.phase1_setup.step1d_announcement import (
     end_task,
     ledger_entry,
     post_model,
+    reject_model,
 )
 from anofel.phase3_access.step8prime_model import is_shortened, metrics_of_sum, next_model
 from anofel.pki.certificates import Purpose
@@ -98,9 +99,17 @@ class Owner(CertifiedRole):
         *,
         evaluate: Measure | None = None,
         end_after: int = 0,
+        reject_rise: float | None = None,
+        hold: bool = False,
     ) -> None:
-        """``end_after``: ask for the end of an iteration after so many posts, where the bundle allows it."""
+        """``end_after``: ask for the end of an iteration after so many posts, where the bundle allows it.
+
+        ``reject_rise``: reject a model whose loss on the owner's rows is higher by more than this. ``hold``:
+        be done when a sum came, before its model is posted.
+        """
         super().__init__(directory, board, say)
+        self._reject_rise, self._hold, self._held = reject_rise, hold, False
+        self._rejecting: int | None = None
         self.evaluate = evaluate
         """How each new model is measured; None if the owner has no rows."""
         self._end_after = end_after
@@ -108,6 +117,8 @@ class Owner(CertifiedRole):
         self._announced = announcement_in(directory.outbox)
         self.iterations: list[dict[str, Any]] = read_iterations(directory.path)
         """The outcomes so far, as in ``iterations.jsonl``."""
+        self._seen: set[int] = set()
+        """The outcomes that this process wrote down."""
 
     # The task
 
@@ -185,6 +196,16 @@ class Owner(CertifiedRole):
         """The task's name on the board."""
         return self.announcement.task_id(self.board.genesis.hash, self.identity.subject)
 
+    def reject(self) -> int:
+        """Reject the model that the last sum made, and return its iteration. Raises ``InvalidInput``."""
+        task = self.state.tasks.get(self.task_id)
+        bundle = None if task is None or task.bundle is None else self.state.bundles[task.bundle]
+        if task is None or bundle is None:
+            raise InvalidInput("There is no model to reject: the task has had no iteration.")
+        check_rejection(self.state, reject_model(task.task_id, bundle.iterations), RoleHolder(self.identity))
+        self._rejecting = bundle.iterations
+        return bundle.iterations
+
     def close(self) -> None:
         """End the task; an iteration under way still runs to its outcome."""
         self._closing = True
@@ -193,6 +214,10 @@ class Owner(CertifiedRole):
     def is_done(self) -> bool:
         """Whether the task ended and everything about it was posted."""
         found = self.state.tasks.get(self.task_id)
+        if found is not None and self._rejecting is not None:
+            return found.model_iteration > self._rejecting
+        if self._held:
+            return True
         if found is None or not found.ended or self._owes_entry(found):
             return False
         seat = Seat.find(self.state, self.task_id)
@@ -230,7 +255,13 @@ class Owner(CertifiedRole):
         following = bundle.iterations + 1
         if bundle.phase is Phase.WAITING and not task.ended:
             if task.model_iteration < following:
-                self._send_model(task, following)
+                if self._hold and self._has_new_sum(task, bundle.iterations):
+                    self._held = True
+                    return "your decision: anofel owner reject, or run again to post the model"
+                if task.summed and self._is_rejected(task, bundle.iterations):
+                    self._send_rejection(task, bundle.iterations)
+                else:
+                    self._send_model(task, following)
             wait = self.lasting(self.state.class_of(bundle).model)
             return f"iteration {following} to open ({wait}; all owners' models open it at once)"
         sitting = Sitting.find(self.state, bundle.number)
@@ -249,6 +280,31 @@ class Owner(CertifiedRole):
         size = self.state.class_of(bundle)
         wait = self.lasting(size.aggregate + size.count + size.sum)
         return f"the committee in iteration {bundle.iterations} ({wait}; members that run shorten it)"
+
+    def _has_new_sum(self, task: TaskState, iteration: int) -> bool:
+        """Whether this process is the first to see what the sum made."""
+        return task.summed and iteration in self._seen
+
+    def _is_rejected(self, task: TaskState, iteration: int) -> bool:
+        """Whether to reject what the sum made: as asked, or because it is worse on the owner's rows."""
+        if self._rejecting is not None:
+            return self._rejecting == iteration
+        if self._reject_rise is None or self.evaluate is None or task.model is None:
+            return False
+        entry = next(entry for entry in self.iterations if entry["iteration"] == iteration)
+        made = (entry["metrics"] or self.evaluate(self._model(BlobHash(bytes.fromhex(entry["model"])))))[
+            "loss"
+        ]
+        before = self.evaluate(self._model(task.model))["loss"]
+        return not made - before <= self._reject_rise  # a loss that is no number is rejected too
+
+    def _send_rejection(self, task: TaskState, iteration: int) -> None:
+        self.send(f"reject/{task.task_id.hex()}/{iteration}", lambda: reject_model(task.task_id, iteration))
+        entry = next(entry for entry in self.iterations if entry["iteration"] == iteration)
+        if not entry["rejected"]:
+            entry["rejected"] = True
+            _write_iterations(self.directory.path, self.iterations)
+            self.say(f"Iteration {iteration}: its model is rejected; the former one stays.")
 
     def _send_model(self, task: TaskState, iteration: int) -> None:
         def make() -> Model:
@@ -327,8 +383,10 @@ class Owner(CertifiedRole):
             "reported": metrics_of_sum(self.board, seat) if summed else None,
             "shortened": summed and is_shortened(self.board, seat),
             "culprits": _culprits(position),
+            "rejected": False,
         }
         self.iterations.append(entry)
+        self._seen.add(seat.number)
         _write_iterations(self.directory.path, self.iterations)
         self._say_outcome(entry, position.progress)
 

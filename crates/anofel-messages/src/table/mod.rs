@@ -81,6 +81,7 @@ pub const LAYOUTS: &[&Layout] = &[
     END_ITERATION,
     END_TASK,
     PRIVACY_LEDGER,
+    REJECT_MODEL,
     HEADER,
     VOTE,
     BLOCK,

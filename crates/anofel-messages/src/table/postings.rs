@@ -134,6 +134,10 @@ pub const PRIVACY_LEDGER: &Layout = &Layout {
     fields: &[("task", Digest), ("releases", U32), ("zero_out", U64), ("replace", U64)],
 };
 
+/// An owner rejects the model that an iteration's sum makes: the former model opens the next one.
+pub const REJECT_MODEL: &Layout =
+    &Layout { name: "RejectModel", fields: &[("task", Digest), ("iteration", U64)] };
+
 /// Every kind of posting, by number.
 pub const KINDS: &[Kind] = &[
     Kind { number: 1, author: Chain, body: CERTIFIER_KEY },
@@ -150,4 +154,5 @@ pub const KINDS: &[Kind] = &[
     Kind { number: 12, author: Chain, body: END_ITERATION },
     Kind { number: 13, author: Chain, body: END_TASK },
     Kind { number: 14, author: Chain, body: PRIVACY_LEDGER },
+    Kind { number: 15, author: Chain, body: REJECT_MODEL },
 ];

@@ -51,6 +51,7 @@ HANDLERS: dict[type, Handler] = {
     messages.CommitteeKeyVote: Handler(committees.check_key, committees.apply_key, 20 * KIB, _AGGREGATOR),
     messages.TaskAnnouncement: Handler(tasks.check_task, tasks.apply_task, 84 * KIB, _OWNER),
     messages.Model: Handler(tasks.check_model, tasks.apply_model, 20 * KIB, _OWNER),
+    messages.RejectModel: Handler(tasks.check_rejection, tasks.apply_rejection, 20 * KIB, _OWNER),
     messages.Submission: Handler(submissions.check, submissions.apply, 96 * KIB),
     messages.Aggregate: Handler(sums.check_aggregate, sums.apply_aggregate, 640 * KIB, _AGGREGATOR),
     messages.CountShare: Handler(sums.check_count_share, sums.apply_count_share, 20 * KIB, _AGGREGATOR),

@@ -12,7 +12,7 @@ from anofel.committee import schemes
 from anofel.committee.errors import DoesNotFit
 from anofel.errors import InvalidInput
 from anofel.ids import PostingId, TaskId
-from anofel.messages import EndIteration, EndTask, Model, PrivacyLedger, TaskAnnouncement
+from anofel.messages import EndIteration, EndTask, Model, PrivacyLedger, RejectModel, TaskAnnouncement
 from anofel.tasks.task import Task
 
 KNOWN = rule("announcement 1", "task-known", "A task is announced once.")
@@ -44,6 +44,13 @@ RULE = rule(
 )
 MAGNITUDE = rule(
     "model 5", "model-too-large", "No parameter of a model, and no velocity, is larger than 2^20."
+)
+
+NOT_SUMMED = rule(
+    "rejection 1", "nothing-to-reject", "The bundle waits after this iteration, which gave the task a sum."
+)
+DECIDED = rule(
+    "rejection 2", "model-decided", "The owner has neither posted the model that follows nor rejected it."
 )
 
 NO_EARLY_END = rule("ending 1", "no-early-end", "The bundle was made with leave to end iterations early.")
@@ -129,6 +136,23 @@ def apply_model(state: State, body: Model, _author: Author, posting_id: PostingI
     """Take the model; the iteration opens at the end of a block (``block_end``)."""
     task = state.tasks[body.task]
     task.model, task.model_iteration = body.model.sha256, body.iteration
+    touch(task, posting_id)
+
+
+def check_rejection(state: State, body: RejectModel, author: Author) -> Claim:
+    """Check that an owner rejects what its last sum made, before the next iteration opens."""
+    task, name = find_own_task(state, body.task, author), holder(author).name
+    bundle = state.bundles.get(-1 if task.bundle is None else task.bundle)
+    waits = bundle is not None and bundle.phase is Phase.WAITING and bundle.iterations == body.iteration
+    require(waits and task.summed and not task.ended, NOT_SUMMED, culprit=name)
+    require(task.model_iteration <= body.iteration, DECIDED, culprit=name)
+    return Claim()
+
+
+def apply_rejection(state: State, body: RejectModel, _author: Author, posting_id: PostingId) -> None:
+    """Let the former model, with its velocity, open the next iteration; the release stays a release."""
+    task = state.tasks[body.task]
+    task.model_iteration = body.iteration + 1
     touch(task, posting_id)
 
 
