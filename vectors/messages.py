@@ -202,7 +202,7 @@ def wrong_postings() -> Malformed:
     yield "no bytes", None, b"", "Posting.version: too short"
     yield "version 2", None, b"\2" + end[1:], "Posting.version: the version is 2"
     yield "kind 0", None, b"\1\0" + end[2:], "Posting.kind: there is no posting of kind 0"
-    yield "kind 15", None, b"\1\x0f" + end[2:], "Posting.kind: there is no posting of kind 15"
+    yield "kind 16", None, b"\1\x10" + end[2:], "Posting.kind: there is no posting of kind 16"
     chain = b"\1\x0d\5\0" + bytes(20) + after_author
     yield "five certificates", None, chain, "EndTask.author: too long: 5"
     chain = b"\1\x0d\1\0" + certificate + after_author

@@ -6,8 +6,16 @@ import numpy as np
 import pytest
 
 from anofel.board.announcement import facts_of
-from anofel.board.state import Committee
-from anofel.messages import EndIteration, EndTask, Model, PrivacyLedger, RejectModel, TaskAnnouncement
+from anofel.board.state import Committee, Phase
+from anofel.messages import (
+    EndIteration,
+    EndTask,
+    Model,
+    Posting,
+    PrivacyLedger,
+    RejectModel,
+    TaskAnnouncement,
+)
 from anofel.phase1_setup.step1d_announcement import announce
 from anofel.pki.certificates import Purpose, RoleKey
 from tests.board.prepared import Stages, alone, refused, signed

@@ -292,6 +292,55 @@ def test_a_custom_task_starts_at_the_model_of_its_owners_trainer(world: tuple[De
     world.run("owner", "close", "custom", "--json")
 
 
+def test_an_owner_rejects_a_model_by_hand_and_by_its_rows(world: tuple[Deployment, str]) -> None:
+    world, committee = world
+    task = write_task(world.path / "held.toml", task={"name": "held"}, privacy={"max_releases": 4})
+    rows = write_rows(world.path / "held.csv", 60)
+    task_id = announce(world, committee, "held", "--early-end")
+    first = initial_model(task).digest()
+    members = [world.start("aggregator", "run", name) for name in MEMBERS[:2]]
+    measured = ("--end-after", "3", "--validation", str(rows), "--json")
+
+    def play(iteration: int, seed: int) -> None:
+        bundle = world.wait_open(task_id, iteration)
+        assert world.view.state.tasks[task_id].model == first, "every model so far was rejected"
+        for client in world.clients[:3]:
+            world.submit(bundle, client, a_vector(task, seed))
+        assert world.wait_outcome(task_id, iteration).progress is Progress.SUMMED
+
+    # 1. By hand: the owner leaves when the sum is there, and then says no.
+    owner = world.start("owner", "run", "held", *measured, "--hold")
+    play(1, 1)
+    owner.process.communicate(timeout=SECONDS)
+    assert owner.process.returncode == 0
+    status = world.run("owner", "reject", "held", "--json")
+    assert [entry["rejected"] for entry in status["iterations"]] == [True]
+    assert status["releases"] == 1, "the release counts"
+
+    # 2. By itself: whatever the sum made is worse by this measure.
+    unlock = unlock_with(world.path / "held.key", None)
+    with RoleDirectory.open(world.path / "held", unlock, role="owner") as directory:
+        view = directory.connect()
+        owner = Owner(
+            directory,
+            view,
+            evaluate=lambda model: {"loss": float(model.digest() != first)},
+            end_after=3,
+            reject_rise=0.5,
+        )
+        play(2, 2)
+        owner.work()
+        assert [entry["rejected"] for entry in owner.iterations] == [True, True]
+        view.close()
+    world.wait_open(task_id, 3)
+    assert world.view.state.tasks[task_id].model == first
+    assert world.view.state.tasks[task_id].releases == 2
+    world.end_iteration("held", task_id)
+    world.run("owner", "close", "held", "--json")
+    for member in members:
+        assert member.stop() == 0
+
+
 class Refusing:
     """A board that refuses an announcement that our own check let pass."""
 

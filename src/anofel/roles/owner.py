@@ -292,11 +292,9 @@ class Owner(CertifiedRole):
         if self._reject_rise is None or self.evaluate is None or task.model is None:
             return False
         entry = next(entry for entry in self.iterations if entry["iteration"] == iteration)
-        made = (entry["metrics"] or self.evaluate(self._model(BlobHash(bytes.fromhex(entry["model"])))))[
-            "loss"
-        ]
-        before = self.evaluate(self._model(task.model))["loss"]
-        return not made - before <= self._reject_rise  # a loss that is no number is rejected too
+        made = BlobHash(bytes.fromhex(entry["model"]))
+        after, before = (self.evaluate(self._model(model))["loss"] for model in (made, task.model))
+        return not after - before <= self._reject_rise  # a loss that is no number is rejected too
 
     def _send_rejection(self, task: TaskState, iteration: int) -> None:
         self.send(f"reject/{task.task_id.hex()}/{iteration}", lambda: reject_model(task.task_id, iteration))
