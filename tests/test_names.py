@@ -1,4 +1,4 @@
-"""A class name means one thing: no two modules of the package define it."""
+"""A class name means one thing: no two modules of the package define it, in Python or in Rust."""
 
 import ast
 from collections import defaultdict
@@ -9,7 +9,7 @@ PACKAGE = Path(__file__).parent.parent / "src" / "anofel"
 
 def test_no_class_name_is_defined_twice() -> None:
     places: dict[str, list[str]] = defaultdict(list)
-    for path in sorted(PACKAGE.rglob("*.py")):
+    for path in sorted([*PACKAGE.rglob("*.py"), *PACKAGE.rglob("*.pyi")]):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.ClassDef):
                 places[node.name].append(f"{path.relative_to(PACKAGE)}:{node.lineno}")

@@ -107,7 +107,7 @@ impl FirstKey {
 
 /// What is public about a contribution.
 #[pyclass(frozen, get_all, module = "anofel._core.ceremony")]
-pub struct Contribution {
+pub struct CeremonyContribution {
     /// The hash by which people know it.
     hash: [u8; 64],
     /// Whether it is the beacon.
@@ -116,7 +116,7 @@ pub struct Contribution {
     name: String,
 }
 
-impl Contribution {
+impl CeremonyContribution {
     fn new(hash: [u8; 64], is_beacon: bool, parameters: Option<Parameters>) -> Self {
         let name = parameters.and_then(|found| found.name).unwrap_or_default();
         Self { hash, is_beacon, name }
@@ -146,10 +146,10 @@ impl CeremonyKey {
 
     /// The contributions in their order.
     #[getter]
-    fn contributions(&self) -> Vec<Contribution> {
+    fn contributions(&self) -> Vec<CeremonyContribution> {
         let one = |c: &anofel_circuits::ceremony::contribution::Contribution| {
             let parameters = Parameters::read(&c.parameters);
-            Contribution::new(c.hash(), c.is_beacon() == Some(true), parameters)
+            CeremonyContribution::new(c.hash(), c.is_beacon() == Some(true), parameters)
         };
         self.key.contributions.iter().map(one).collect()
     }
@@ -253,9 +253,9 @@ impl OwnPowers {
 
     /// The contributions in their order.
     #[getter]
-    fn contributions(&self) -> Vec<Contribution> {
+    fn contributions(&self) -> Vec<CeremonyContribution> {
         let one = |found: anofel_circuits::ceremony::phase1::Summary| {
-            Contribution::new(found.hash, found.is_beacon, Some(found.parameters))
+            CeremonyContribution::new(found.hash, found.is_beacon, Some(found.parameters))
         };
         self.state.summaries().into_iter().map(one).collect()
     }
@@ -296,7 +296,7 @@ impl OwnPowers {
 pub mod ceremony {
     #[pymodule_export]
     use super::{
-        first_key, transcript_digest, verify_together, CeremonyKey, Contribution, FirstKey,
+        first_key, transcript_digest, verify_together, CeremonyContribution, CeremonyKey, FirstKey,
         OwnPowers, Powers,
     };
 }

@@ -1,11 +1,12 @@
-//! `anofel._core.committee`: threshold keys and the `lattice` scheme.
+//! `anofel._core.committee`: what a committee's crate refuses, threshold keys, and how they are made and handed on.
 //!
-//! Bytes in, bytes out; a vector is one buffer of int64. Calls that take longer than a few
-//! tens of microseconds release the interpreter.
+//! Bytes in, bytes out. Calls that take longer than a few tens of microseconds release the interpreter.
+
+use std::collections::BTreeMap;
 
 use anofel_committee::Error;
 use pyo3::create_exception;
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyBaseException, PyValueError};
 use pyo3::prelude::*;
 
 create_exception!(
@@ -25,9 +26,17 @@ pub(crate) fn refuse(error: Error) -> PyErr {
     Refusal::new_err((kind, error.to_string(), error.culprit()))
 }
 
-/// What is wrong with which element of a batch.
-pub(crate) fn sentences(refused: Vec<(usize, Error)>) -> Vec<(usize, String)> {
-    refused.into_iter().map(|(index, error)| (index, error.to_string())).collect()
+/// A refusal that is not raised, because others of its batch are accepted.
+pub(crate) fn refusal(py: Python<'_>, error: Error) -> Py<PyBaseException> {
+    refuse(error).into_value(py)
+}
+
+/// The refusals of a batch by their places.
+pub(crate) fn refusals(
+    py: Python<'_>,
+    refused: Vec<(usize, Error)>,
+) -> BTreeMap<usize, Py<PyBaseException>> {
+    refused.into_iter().map(|(place, error)| (place, refusal(py, error))).collect()
 }
 
 fn innermost(error: &Error) -> &Error {
@@ -41,24 +50,19 @@ pub(crate) fn digest(what: &'static str, bytes: &[u8]) -> PyResult<[u8; 32]> {
     bytes.try_into().map_err(|_| refuse(Error::Length { what, expected: 32, found: bytes.len() }))
 }
 
-/// Threshold keys and the `lattice` scheme.
+/// Threshold keys, how they are made and handed on.
 #[pymodule]
 pub mod committee {
     use std::collections::BTreeMap;
-    use std::sync::Mutex;
 
     use anofel_committee::keys::dealing::Dealing;
     use anofel_committee::keys::{self, dkg, handover, SecretShares, ThresholdKeys};
-    use anofel_committee::{lattice as scheme, Zeroizing};
-    use pyo3::buffer::PyBuffer;
     use pyo3::prelude::*;
     use pyo3::pybacked::PyBackedBytes;
     use pyo3::types::PyBytes;
     use rand::rngs::OsRng;
 
-    use super::{digest, refuse, sentences, Error};
-    use crate::count::count::CastBit;
-    use crate::error::PreparationUsed;
+    use super::{refuse, Error};
 
     #[pymodule_export]
     use super::Refusal;
@@ -80,7 +84,7 @@ pub mod committee {
 
     /// Public keys and every member's verification shares.
     #[pyclass(frozen)]
-    struct Keys(ThresholdKeys);
+    pub(crate) struct Keys(pub(crate) ThresholdKeys);
 
     #[pymethods]
     impl Keys {
@@ -119,7 +123,7 @@ pub mod committee {
 
     /// One member's secret shares (kept).
     #[pyclass(frozen)]
-    struct Secrets(SecretShares);
+    pub(crate) struct Secrets(pub(crate) SecretShares);
 
     #[pymethods]
     impl Secrets {
@@ -394,314 +398,5 @@ pub mod committee {
                 handover::check_dealing(old, &dealers, dealer, shape, commitments)
             })
             .collect()
-    }
-
-    /// The widths of one task's vectors.
-    #[pyclass(frozen)]
-    struct Codec {
-        codec: scheme::Codec,
-        max_posts: u32,
-    }
-
-    #[pymethods]
-    impl Codec {
-        /// `proven` is the norm of a proven contribution and the number of liars, if there is a proof.
-        #[new]
-        fn new(
-            length: usize,
-            bound: u64,
-            max_posts: u32,
-            proven: Option<(u64, u32)>,
-        ) -> PyResult<Self> {
-            let proven = proven.map(|(norm, max_liars)| scheme::Proven { norm, max_liars });
-            let codec = scheme::Codec::new(length, bound, max_posts, proven).map_err(refuse)?;
-            Ok(Self { codec, max_posts })
-        }
-
-        #[getter]
-        fn wire_bits(&self) -> u32 {
-            self.codec.wire_bits()
-        }
-
-        #[getter]
-        fn payload_bytes(&self) -> usize {
-            self.codec.payload_bytes()
-        }
-    }
-
-    /// Everything that a post is bound to.
-    #[pyclass(frozen)]
-    struct Post(scheme::Post);
-
-    #[pymethods]
-    impl Post {
-        #[new]
-        #[pyo3(signature = (*, genesis, task, iteration, key_id, position, scope, nullifier, tag, pk_sig))]
-        #[allow(clippy::too_many_arguments, reason = "the fields of the statement, by name")]
-        fn new(
-            genesis: &[u8],
-            task: &[u8],
-            iteration: u64,
-            key_id: &[u8],
-            position: u16,
-            scope: &[u8],
-            nullifier: &[u8],
-            tag: &[u8],
-            pk_sig: &[u8],
-        ) -> PyResult<Self> {
-            Ok(Self(scheme::Post {
-                genesis: digest("genesis", genesis)?,
-                task: digest("the task", task)?,
-                iteration,
-                key_id: digest("the committee key", key_id)?,
-                position,
-                scope: digest("the scope", scope)?,
-                nullifier: digest("the nullifier", nullifier)?,
-                tag: digest("the tag", tag)?,
-                pk_sig: digest("pk_sig", pk_sig)?,
-            }))
-        }
-    }
-
-    /// One iteration under a committee's key: what the public polynomials depend on.
-    #[pyclass(frozen)]
-    struct Iteration {
-        public_seed: [u8; 32],
-    }
-
-    #[pymethods]
-    impl Iteration {
-        #[new]
-        #[pyo3(signature = (*, genesis, task, iteration, key_id))]
-        fn new(genesis: &[u8], task: &[u8], iteration: u64, key_id: &[u8]) -> PyResult<Self> {
-            let genesis = digest("genesis", genesis)?;
-            let task = digest("the task", task)?;
-            let key_id = digest("the committee key", key_id)?;
-            Ok(Self { public_seed: scheme::public_seed(&genesis, &task, iteration, &key_id) })
-        }
-    }
-
-    /// All of a contribution that does not depend on the update (kept; used once).
-    #[pyclass(frozen)]
-    struct Prepared {
-        envelope: [u8; scheme::ENVELOPE_BYTES],
-        codec: scheme::Codec,
-        prepared: Mutex<Option<scheme::Prepared>>,
-    }
-
-    #[pymethods]
-    impl Prepared {
-        /// `bit` is the ballot's for this committee; contributions that are proven need it.
-        #[new]
-        fn new(
-            py: Python<'_>,
-            codec: &Codec,
-            post: &Post,
-            keys: &Keys,
-            bit: Option<&CastBit>,
-        ) -> PyResult<Self> {
-            let bit = bit.map(|bit| bit.0.clone());
-            let prepared = py
-                .detach(|| {
-                    let keys = keys.0.public();
-                    scheme::Prepared::new(codec.codec, &post.0, keys, bit, &mut OsRng)
-                })
-                .map_err(refuse)?;
-            Ok(Self {
-                envelope: *prepared.envelope(),
-                codec: codec.codec,
-                prepared: Mutex::new(Some(prepared)),
-            })
-        }
-
-        #[getter]
-        fn envelope<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-            PyBytes::new(py, &self.envelope)
-        }
-
-        /// Seals a vector and consumes the preparation. Raises `PreparationUsed`.
-        fn seal<'py>(
-            &self,
-            py: Python<'py>,
-            values: PyBuffer<i64>,
-        ) -> PyResult<Bound<'py, PyBytes>> {
-            let values = Zeroizing::new(values.to_vec(py)?);
-            self.codec.check(&values).map_err(refuse)?;
-            let taken =
-                self.prepared.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take();
-            let prepared = taken.ok_or_else(|| {
-                PreparationUsed::new_err(
-                    "This preparation has been used; a retry resends the stored bytes.",
-                )
-            })?;
-            let payload = py.detach(|| prepared.seal(&values, &mut OsRng)).map_err(refuse)?;
-            Ok(PyBytes::new(py, &payload))
-        }
-
-        fn __repr__(&self) -> &'static str {
-            "Prepared(<redacted>)"
-        }
-    }
-
-    /// Checks an envelope.
-    #[pyfunction]
-    fn verify_envelope(py: Python<'_>, post: &Post, envelope: &[u8]) -> PyResult<()> {
-        py.detach(|| scheme::verify_envelope(&post.0, envelope)).map(drop).map_err(refuse)
-    }
-
-    /// Checks many envelopes at once: the place and the fault of every bad one.
-    #[pyfunction]
-    fn refused_envelopes(
-        py: Python<'_>,
-        envelopes: Vec<(PyRef<'_, Post>, PyBackedBytes)>,
-    ) -> Vec<(usize, String)> {
-        let borrowed: Vec<(&scheme::Post, &[u8])> =
-            envelopes.iter().map(|(post, envelope)| (&post.0, envelope.as_ref())).collect();
-        py.detach(|| sentences(scheme::refused_envelopes(&borrowed, &mut OsRng)))
-    }
-
-    /// A parsed payload whose proof holds; only `check_payloads` makes one.
-    #[pyclass(frozen)]
-    struct Checked(scheme::Checked);
-
-    /// Post, envelope, encrypted bit and payload.
-    type SubmittedLine<'py> = (PyRef<'py, Post>, PyBackedBytes, PyBackedBytes, PyBackedBytes);
-
-    /// Parses payloads of one committee and iteration and checks their proofs: each checked, or its fault.
-    #[pyfunction]
-    fn check_payloads(
-        py: Python<'_>,
-        codec: &Codec,
-        keys: &Keys,
-        submitted: Vec<SubmittedLine<'_>>,
-    ) -> Vec<(Option<Checked>, Option<String>)> {
-        let borrowed: Vec<scheme::Submitted<'_>> = submitted
-            .iter()
-            .map(|(post, envelope, bit, payload)| scheme::Submitted {
-                post: &post.0,
-                envelope,
-                bit,
-                payload,
-            })
-            .collect();
-        let checked =
-            py.detach(|| scheme::Checked::all(codec.codec, keys.0.public(), &borrowed, &mut OsRng));
-        checked
-            .into_iter()
-            .map(|checked| match checked {
-                Ok(checked) => (Some(Checked(checked)), None),
-                Err(error) => (None, Some(error.to_string())),
-            })
-            .collect()
-    }
-
-    /// A running sum.
-    #[pyclass(frozen)]
-    struct Accumulator(Mutex<Option<scheme::Accumulator>>);
-
-    #[pymethods]
-    impl Accumulator {
-        #[new]
-        fn new(codec: &Codec) -> Self {
-            Self(Mutex::new(Some(scheme::Accumulator::new(codec.codec, codec.max_posts))))
-        }
-
-        /// Adds one contribution.
-        fn add(&self, py: Python<'_>, contribution: &Checked) -> PyResult<()> {
-            py.detach(|| {
-                let mut sum = self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-                sum.as_mut().ok_or(FINISHED)?.add(&contribution.0)
-            })
-            .map_err(refuse)
-        }
-
-        /// Ends the sum.
-        fn finish(&self) -> PyResult<Sum> {
-            let sum = self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take();
-            sum.ok_or(FINISHED).map(|sum| Sum(sum.finish())).map_err(refuse)
-        }
-    }
-
-    const FINISHED: Error = Error::Members { what: "the sum is finished" };
-
-    /// An encrypted sum.
-    #[pyclass(frozen)]
-    struct Sum(scheme::EncryptedSum);
-
-    #[pymethods]
-    impl Sum {
-        /// Reads a published sum.
-        #[staticmethod]
-        fn read(py: Python<'_>, codec: &Codec, data: PyBuffer<u8>) -> PyResult<Self> {
-            let data = data.to_vec(py)?;
-            py.detach(|| scheme::EncryptedSum::from_bytes(codec.codec, codec.max_posts, &data))
-                .map(Self)
-                .map_err(refuse)
-        }
-
-        #[getter]
-        fn num_posts(&self) -> u32 {
-            self.0.num_posts()
-        }
-
-        fn to_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-            PyBytes::new(py, &py.detach(|| self.0.to_bytes()))
-        }
-    }
-
-    /// A member's share of a sum.
-    #[pyfunction]
-    fn partial_decrypt<'py>(
-        py: Python<'py>,
-        keys: &Keys,
-        secrets: &Secrets,
-        total: &Sum,
-        context: &[u8],
-    ) -> PyResult<Bound<'py, PyBytes>> {
-        let share = py
-            .detach(|| scheme::partial_decrypt(&keys.0, &secrets.0, &total.0, context, &mut OsRng))
-            .map_err(refuse)?;
-        Ok(PyBytes::new(py, &share))
-    }
-
-    /// A member's share of a sum that was checked; only `verify_share` makes one.
-    #[pyclass(frozen)]
-    struct VerifiedShare(scheme::VerifiedShare);
-
-    /// Checks a member's share of a sum.
-    #[pyfunction]
-    fn verify_share(
-        py: Python<'_>,
-        keys: &Keys,
-        total: &Sum,
-        context: &[u8],
-        member: u16,
-        share: &[u8],
-    ) -> PyResult<VerifiedShare> {
-        py.detach(|| scheme::verify_share(&keys.0, &total.0, context, member, share))
-            .map(VerifiedShare)
-            .map_err(refuse)
-    }
-
-    /// Opens the sum with t shares of different members: little-endian int64 values.
-    #[pyfunction]
-    fn combine<'py>(
-        py: Python<'py>,
-        keys: &Keys,
-        total: &Sum,
-        iteration: &Iteration,
-        shares: Vec<PyRef<'_, VerifiedShare>>,
-    ) -> PyResult<Bound<'py, PyBytes>> {
-        let shares: Vec<_> = shares.iter().map(|share| &share.0).collect();
-        let threshold = keys.0.shape().threshold;
-        let values = py
-            .detach(|| scheme::combine(&total.0, &iteration.public_seed, threshold, &shares))
-            .map_err(refuse)?;
-        PyBytes::new_with(py, values.len() * 8, |buffer| {
-            for (slot, value) in buffer.chunks_exact_mut(8).zip(&values) {
-                slot.copy_from_slice(&value.to_le_bytes());
-            }
-            Ok(())
-        })
     }
 }

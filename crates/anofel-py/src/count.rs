@@ -3,27 +3,30 @@
 /// The encrypted bits of a bundle, their proof, and the count.
 #[pyo3::pymodule]
 pub mod count {
+    use std::collections::BTreeMap;
+
     use anofel_committee::count::{self as counting, Accepts};
     use anofel_committee::lattice::EncryptedBit;
     use anofel_committee::{group, Error, Zeroizing};
     use anofel_primitives::commitment::{TypeBlinding, TypeCommitment};
     use anofel_primitives::identity::DatasetType;
+    use pyo3::exceptions::PyBaseException;
     use pyo3::prelude::*;
     use pyo3::pybacked::PyBackedBytes;
     use pyo3::types::PyBytes;
     use rand::rngs::OsRng;
 
-    use crate::committee::{digest, refuse, sentences};
+    use crate::committee::{digest, refusals, refuse};
 
     /// Key id, count key, and accepted types or None for any.
     type CommitteeLine = (Vec<u8>, Vec<u8>, Option<Vec<u32>>);
 
     /// Everything that a ballot is bound to.
     #[pyclass(frozen)]
-    struct Bundle(counting::Bundle);
+    struct BallotBinding(counting::Bundle);
 
     #[pymethods]
-    impl Bundle {
+    impl BallotBinding {
         /// Committees are (key id, count key, accepted types or None for any), in order.
         #[new]
         #[pyo3(signature = (*, genesis, scope, nullifier, tag, pk_sig, type_commitment, committees))]
@@ -182,15 +185,15 @@ pub mod count {
         Ok((PyBytes::new(py, &messages), zero, one))
     }
 
-    /// Checks many ballots side by side: the place and the fault of every bad one.
+    /// Checks many ballots side by side: the refusal of every bad one, by its place.
     #[pyfunction]
     fn refused_ballots(
         py: Python<'_>,
-        ballots: Vec<(PyRef<'_, Bundle>, PyBackedBytes)>,
-    ) -> Vec<(usize, String)> {
+        ballots: Vec<(PyRef<'_, BallotBinding>, PyBackedBytes)>,
+    ) -> BTreeMap<usize, Py<PyBaseException>> {
         let borrowed: Vec<(&counting::Bundle, &[u8])> =
             ballots.iter().map(|(bundle, ballot)| (&bundle.0, ballot.as_ref())).collect();
-        py.detach(|| sentences(counting::Ballot::refused(&borrowed)))
+        refusals(py, py.detach(|| counting::Ballot::refused(&borrowed)))
     }
 
     /// Adds encrypted bits, given one after the other: ΣU ‖ ΣV.
@@ -229,7 +232,7 @@ pub mod count {
 
     /// A member's share of a count that was checked; only `verify_count_share` makes one.
     #[pyclass(frozen)]
-    struct VerifiedCountShare(counting::VerifiedCountShare);
+    struct CheckedCountShare(counting::VerifiedCountShare);
 
     /// Checks a member's share of a count.
     #[pyfunction]
@@ -240,12 +243,12 @@ pub mod count {
         verification_share: &[u8],
         context: &[u8],
         share: &[u8],
-    ) -> PyResult<VerifiedCountShare> {
+    ) -> PyResult<CheckedCountShare> {
         py.detach(|| {
             let tally = counting::Tally::from_bytes(tally)?;
             counting::verify_count_share(&tally, member, verification_share, context, share)
         })
-        .map(VerifiedCountShare)
+        .map(CheckedCountShare)
         .map_err(refuse)
     }
 
@@ -254,7 +257,7 @@ pub mod count {
     fn combine_count(
         py: Python<'_>,
         tally: &[u8],
-        shares: Vec<PyRef<'_, VerifiedCountShare>>,
+        shares: Vec<PyRef<'_, CheckedCountShare>>,
         largest: u32,
     ) -> PyResult<u32> {
         let shares: Vec<_> = shares.iter().map(|share| &share.0).collect();

@@ -2,14 +2,15 @@
 //!
 //! One file for each submodule. Values cross as frozen classes with canonical bytes; long
 //! computations release the interpreter lock; every Rust error becomes an exception that
-//! the package defines. What the committee crate refuses crosses as a `Refusal`, which
-//! `anofel.committee.refusal` raises as the error of the step that asked.
+//! the package defines. What the committee crate refuses crosses as a `Refusal`, raised, or for
+//! one of a batch returned; `anofel.committee.refusal` makes it the error of the step that asked.
 
 mod ceremony;
 mod committee;
 mod count;
 mod error;
 mod keys;
+mod lattice;
 mod messages;
 mod noise;
 mod primitives;
@@ -30,6 +31,8 @@ mod _core {
     use super::count::count;
     #[pymodule_export]
     use super::keys::keys;
+    #[pymodule_export]
+    use super::lattice::lattice;
     #[pymodule_export]
     use super::messages::messages;
     #[pymodule_export]

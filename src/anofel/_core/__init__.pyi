@@ -4,6 +4,7 @@ from anofel._core import ceremony as ceremony
 from anofel._core import committee as committee
 from anofel._core import count as count
 from anofel._core import keys as keys
+from anofel._core import lattice as lattice
 from anofel._core import messages as messages
 from anofel._core import noise as noise
 from anofel._core import primitives as primitives

@@ -1,13 +1,6 @@
 from collections.abc import Mapping, Sequence
 from typing import final
 
-import numpy as np
-from numpy.typing import NDArray
-
-from anofel._core.count import CastBit
-
-_Buffer = bytes | bytearray | memoryview
-
 class Refusal(ValueError): ...
 
 @final
@@ -83,70 +76,3 @@ def handover_keys(old: Keys, num_members: int, threshold: int, dealings: Mapping
 def handover_receive(
     keys: Keys, member: int, dealings: Mapping[int, bytes], shares: Mapping[int, bytes]
 ) -> Secrets: ...
-
-@final
-class Codec:
-    def __new__(cls, length: int, bound: int, max_posts: int, proven: tuple[int, int] | None) -> Codec: ...
-    @property
-    def wire_bits(self) -> int: ...
-    @property
-    def payload_bytes(self) -> int: ...
-
-@final
-class Post:
-    def __new__(
-        cls,
-        *,
-        genesis: bytes,
-        task: bytes,
-        iteration: int,
-        key_id: bytes,
-        position: int,
-        scope: bytes,
-        nullifier: bytes,
-        tag: bytes,
-        pk_sig: bytes,
-    ) -> Post: ...
-
-@final
-class Iteration:
-    def __new__(cls, *, genesis: bytes, task: bytes, iteration: int, key_id: bytes) -> Iteration: ...
-
-@final
-class Prepared:
-    def __new__(cls, codec: Codec, post: Post, keys: Keys, bit: CastBit | None) -> Prepared: ...
-    @property
-    def envelope(self) -> bytes: ...
-    def seal(self, values: NDArray[np.int64]) -> bytes: ...
-
-def verify_envelope(post: Post, envelope: bytes) -> None: ...
-def refused_envelopes(envelopes: Sequence[tuple[Post, bytes]]) -> list[tuple[int, str]]: ...
-
-@final
-class Checked: ...
-
-def check_payloads(
-    codec: Codec, keys: Keys, submitted: Sequence[tuple[Post, bytes, bytes, bytes]]
-) -> list[tuple[Checked | None, str | None]]: ...
-
-@final
-class Accumulator:
-    def __new__(cls, codec: Codec) -> Accumulator: ...
-    def add(self, contribution: Checked) -> None: ...
-    def finish(self) -> Sum: ...
-
-@final
-class Sum:
-    @staticmethod
-    def read(codec: Codec, data: _Buffer) -> Sum: ...
-    @property
-    def num_posts(self) -> int: ...
-    def to_bytes(self) -> bytes: ...
-
-def partial_decrypt(keys: Keys, secrets: Secrets, total: Sum, context: bytes) -> bytes: ...
-
-@final
-class VerifiedShare: ...
-
-def verify_share(keys: Keys, total: Sum, context: bytes, member: int, share: bytes) -> VerifiedShare: ...
-def combine(keys: Keys, total: Sum, iteration: Iteration, shares: Sequence[VerifiedShare]) -> bytes: ...

@@ -20,7 +20,7 @@ from anofel.committee.interface import (
     RoundMessage,
 )
 from anofel.errors import InvalidInput
-from anofel.ids import BlobHash, GenesisHash, KeyId, RunId, SharesId, Subject
+from anofel.ids import BlobHash, GenesisHash, RunId, Subject
 from anofel.messages import Run
 
 HANDOVER_ROUNDS: Final = 3
@@ -120,7 +120,7 @@ def observe(claim: KeyClaim, read: Read) -> KeyVote | None:
 
 def vote_of(made: ObservedKey) -> KeyVote:
     """Name what a run made, as its members do on the board."""
-    return KeyVote(KeyId(made.key.key_id), SharesId(BlobHash(made.key.shares_id)), made.transcript)
+    return KeyVote(made.key.key_id, made.key.shares_id, made.transcript)
 
 
 def check_made(claim: KeyClaim, key: CommitteeKey, read: Read) -> None:

@@ -14,6 +14,7 @@ from typing import Generic, TypeVar
 from anofel.committee.context import IterationContext, PostContext, TaskLimits, digest_of_set
 from anofel.committee.errors import DoesNotFit, NotAgreed, PayloadRefused
 from anofel.committee.interface import CheckedPayload, EncryptedSum
+from anofel.ids import KeyId
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +22,7 @@ class PostPayload:
     """What a payload was checked for; a scheme adds what it parsed."""
 
     context: PostContext
-    key_id: bytes
+    key_id: KeyId
     limits: TaskLimits
 
     @property
@@ -39,7 +40,7 @@ class PostAccumulator(ABC, Generic[Payload, Sum]):
 
     payload_type: type[Payload]
 
-    def __init__(self, key_id: bytes, iteration: IterationContext, limits: TaskLimits) -> None:
+    def __init__(self, key_id: KeyId, iteration: IterationContext, limits: TaskLimits) -> None:
         self._key_id, self.iteration, self.limits = key_id, iteration, limits
         self._nullifiers: set[bytes] = set()
         self._finished = False

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from anofel.committee.errors import DoesNotFit, InvalidCommittee, InvalidContext
+from anofel.ids import GenesisHash, KeyId, TaskId
 
 MAX_MEMBERS = 16
 """The largest committee; Δ = n! and the number of DKG messages stay small."""
@@ -100,8 +101,8 @@ class TaskLimits:
 class IterationContext:
     """One iteration of one task, at its committee's position in the bundle; public."""
 
-    genesis: bytes
-    task: bytes
+    genesis: GenesisHash
+    task: TaskId
     iteration: int
     scope: bytes
     """H(genesis, bundle, iteration), the submission proof's public input."""
@@ -135,7 +136,7 @@ class AgreedSet:
     """
 
     iteration: IterationContext
-    key_id: bytes
+    key_id: KeyId
     close_hash: bytes
     """Hash of the block that closed the iteration."""
     set_digest: bytes

@@ -17,9 +17,10 @@ from anofel.committee.count_key import CountKey, SecretCountShare
 from anofel.committee.errors import BallotRefused, NotAgreed, ShareRefused, TooFewClients
 from anofel.committee.kept import Kept
 from anofel.committee.permit import DecryptedCount, counted
-from anofel.committee.refusal import refuse_batch, refusing
+from anofel.committee.refusal import reasons_of, refuse_batch, refusing
 from anofel.committee.verified import VerifiedCountShare
 from anofel.errors import InvalidInput
+from anofel.ids import KeyId
 
 CIPHERTEXT_LENGTH = 64
 SHARES_ID_LENGTH = 32
@@ -29,7 +30,7 @@ SHARES_ID_LENGTH = 32
 class BundleCommittee:
     """One committee of a bundle, as the count proof sees it."""
 
-    key_id: bytes
+    key_id: KeyId
     count_key: CountKey
     accepted_types: tuple[int, ...] | None
     """Ascending; None for any dataset type."""
@@ -60,7 +61,7 @@ class BallotStatement:
         lines = tuple(committees)
         self._size = len(lines)
         with refusing(BallotRefused):
-            self.bundle = core.Bundle(
+            self.bundle = core.BallotBinding(
                 genesis=context.iteration.genesis,
                 scope=context.iteration.scope,
                 nullifier=context.nullifier,
@@ -102,14 +103,14 @@ def verify_ballots(items: Sequence[tuple[BallotStatement, bytes]]) -> None:
     Raises ``BallotRefused``; ``indices`` and ``reasons`` name the bad ones.
     """
     refused = core.refused_ballots([(statement.bundle, ballot) for statement, ballot in items])
-    refuse_batch(BallotRefused, len(items), refused)
+    refuse_batch(BallotRefused, len(items), reasons_of(refused))
 
 
 class CountedKey(Protocol):
     """What the count needs of a committee's key."""
 
     @property
-    def key_id(self) -> bytes:
+    def key_id(self) -> KeyId:
         """The key's name."""
         ...
 
@@ -186,7 +187,7 @@ def combine(
     is given twice, ``TooFewShares``, ``NotAgreed``.
     """
     _check_agreed(key, total, agreed)
-    chosen = verified.choose(shares, VerifiedCountShare, core.VerifiedCountShare, key.count_key, agreed)
+    chosen = verified.choose(shares, VerifiedCountShare, core.CheckedCountShare, key.count_key, agreed)
     with refusing(ShareRefused):
         value = core.combine_count(total.ciphertext, list(chosen.values()), total.num_posts)
     return counted(agreed, value)

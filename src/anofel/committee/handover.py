@@ -28,6 +28,7 @@ from anofel.committee.ristretto.run import Bodies, collect
 from anofel.committee.ristretto.verdict import Check, Confirmation, settle
 from anofel.committee.sealing import CannotOpen, DealerKeys, check_dealer_keys, dealer_key
 from anofel.framing import Reader, Writer
+from anofel.ids import GenesisHash, RunId, Subject
 
 NUM_ROUNDS = 3
 
@@ -229,10 +230,11 @@ class HandoverRounds(ABC, Generic[Share]):
         )
 
     def _read_run(self, reader: Reader) -> HandoverRun:
-        genesis, run_id, old_key = reader.framed(), reader.framed(), self.read_key(reader.framed())
+        genesis, run_id = GenesisHash(reader.framed()), RunId(reader.framed())
+        old_key = self.read_key(reader.framed())
         dealers = tuple(reader.number(2) for _ in range(reader.number(2)))
         shape = CommitteeShape(num_members=reader.number(2), threshold=reader.number(2))
-        members = tuple(reader.framed() for _ in shape.members)
+        members = tuple(Subject(reader.framed()) for _ in shape.members)
         return HandoverRun(
             genesis=genesis, run_id=run_id, old_key=old_key, dealers=dealers, shape=shape, members=members
         )

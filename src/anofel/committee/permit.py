@@ -7,6 +7,7 @@
 
 from anofel.committee.context import AgreedSet, IterationContext
 from anofel.committee.errors import NotAgreed, TooFewClients
+from anofel.ids import KeyId
 
 _MADE_HERE = object()
 """Known only to the functions that may make counts and permits."""
@@ -69,7 +70,7 @@ class SumPermit:
     def check(
         self,
         *,
-        key_id: bytes,
+        key_id: KeyId,
         iteration: IterationContext,
         set_digest: bytes,
         sum_digest: bytes,

@@ -1,6 +1,6 @@
 """Turns what the Rust core refuses into this package's errors."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from anofel._core import committee as core
@@ -20,8 +20,8 @@ def refusing(error: type[AnofelError]) -> Iterator[None]:
     try:
         yield
     except core.Refusal as refusal:
-        kind, sentence, culprit = refusal.args
-        message = sentence_of(sentence)
+        kind, _sentence, culprit = refusal.args
+        message = reason_of(refusal)
         if kind == "undecodable":
             raise Undecodable(message) from None
         if issubclass(error, ShareRefused | KeyGenerationFailed):
@@ -30,15 +30,20 @@ def refusing(error: type[AnofelError]) -> Iterator[None]:
 
 
 def refuse_batch(
-    error: type[EnvelopeRefused | BallotRefused], count: int, refused: Iterable[tuple[int, str]]
+    error: type[EnvelopeRefused | BallotRefused], count: int, reasons: Mapping[int, str]
 ) -> None:
     """Raise the error if any of a batch was refused, with the reason for each."""
-    reasons = {index: sentence_of(sentence) for index, sentence in refused}
     if reasons:
         first = min(reasons)
         raise error(f"{len(reasons)} of {count} are refused; number {first}: {reasons[first]}", reasons)
 
 
-def sentence_of(sentence: str) -> str:
+def reasons_of(refused: Mapping[int, core.Refusal]) -> dict[int, str]:
+    """Return the reason for each refusal of a batch."""
+    return {place: reason_of(refusal) for place, refusal in refused.items()}
+
+
+def reason_of(refusal: core.Refusal) -> str:
     """Make a whole sentence of what the core says."""
+    _kind, sentence, _culprit = refusal.args
     return f"{sentence[0].upper()}{sentence[1:].removesuffix('.')}."

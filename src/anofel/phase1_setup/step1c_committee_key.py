@@ -8,7 +8,7 @@ from anofel.board.state import KeyRun, KeyVote
 from anofel.committee import schemes
 from anofel.committee.interface import CommitteeKey, RoundMessage
 from anofel.errors import InvalidInput
-from anofel.ids import BlobHash, GenesisHash, KeyId, RunId, SharesId
+from anofel.ids import BlobHash, GenesisHash
 from anofel.messages import Blob, CommitteeKeyVote, DkgRound, Run
 
 __all__ = [
@@ -24,7 +24,7 @@ __all__ = [
 def post_round(run: Run, message: RoundMessage, body: Blob) -> DkgRound:
     """Post a member's message of one round; ``body`` names the stored bytes of the message."""
     return DkgRound(
-        run_id=RunId(message.run_id),
+        run_id=message.run_id,
         round=message.round,
         sender=message.sender,
         run=run if message.round == 0 else None,
@@ -52,8 +52,8 @@ def post_key(
     return CommitteeKeyVote(
         run_id=run.run_id(genesis),
         member=member,
-        key_id=KeyId(key.key_id),
-        shares_id=SharesId(BlobHash(key.shares_id)),
+        key_id=key.key_id,
+        shares_id=key.shares_id,
         transcript=transcript,
         key=blob,
     )

@@ -21,7 +21,7 @@ from anofel.board.seat import Seat, Sitting
 from anofel.board.state import Bundle, Phase, Progress, TaskState
 from anofel.committee.interface import KeyProgress, Report
 from anofel.errors import InvalidInput
-from anofel.ids import KeyId, TaskId
+from anofel.ids import TaskId
 from anofel.messages import Posting
 from anofel.phase1_setup.step1d_announcement import announce, ledger_entry, post_model
 from anofel.phase2_training.step5_submission import (
@@ -139,7 +139,7 @@ class Simulation:
         self._register(certifier)
         for number, (part, committee) in enumerate(zip(self.tasks, committees, strict=True)):
             role, identity = self._venue.appoint(Purpose.OWNER, f"Owner {number + 1}")
-            body = announce(part.task, key_id=KeyId(committee.key.key_id))
+            body = announce(part.task, key_id=committee.key.key_id)
             board.post_as(role, body)
             task_id = body.task_id(board.genesis_hash, identity.subject)
             self._owners.append(SimulatedOwner(role, task_id, part, committee))

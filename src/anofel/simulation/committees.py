@@ -15,7 +15,6 @@ from anofel.committee.interface import (
     Scheme,
     SecretKeyShare,
 )
-from anofel.ids import RunId
 from anofel.messages import Run
 from anofel.phase1_setup.step1c_committee_key import generation_run, post_key, post_round
 from anofel.phase3_access.step6_homomorphic_sum import collect, state_aggregate
@@ -104,5 +103,5 @@ def _generate(
         for role, result in zip(roles, rounds, strict=True):
             board.post_as(role, post_round(run, result.message, board.upload(result.message.body)))
         number = rounds[0].message.round
-        messages = round_messages(board.state.runs[RunId(begun.run_id)], number, board.attachments.read)
+        messages = round_messages(board.state.runs[begun.run_id], number, board.attachments.read)
         results = [generation.advance(result.state, messages) for result in rounds]

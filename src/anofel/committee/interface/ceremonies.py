@@ -7,17 +7,18 @@ from typing import Protocol, TypeAlias
 from anofel.committee.context import CommitteeShape
 from anofel.committee.errors import KeyGenerationFailed
 from anofel.committee.interface.keys import CommitteeKey, SecretKeyShare
+from anofel.ids import GenesisHash, RunId, Subject
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class KeyGenerationRun:
     """One attempt at a key: public, the same at every member."""
 
-    genesis: bytes
-    run_id: bytes
+    genesis: GenesisHash
+    run_id: RunId
     """32 bytes, fresh for every attempt; a failed attempt is never continued."""
     shape: CommitteeShape
-    members: tuple[bytes, ...]
+    members: tuple[Subject, ...]
     """SHA-256 of each member's certificate, in the order of the members' numbers."""
 
 
@@ -28,7 +29,7 @@ class RoundMessage:
     The transport signs it with the sender's certified key; ``sender`` is then a fact.
     """
 
-    run_id: bytes
+    run_id: RunId
     round: int
     sender: int
     body: bytes
@@ -200,13 +201,13 @@ class HandoverRun:
     Old members deal, new members receive; one person may do both.
     """
 
-    genesis: bytes
-    run_id: bytes
+    genesis: GenesisHash
+    run_id: RunId
     old_key: CommitteeKey
     dealers: tuple[int, ...]
     """t old members, ascending."""
     shape: CommitteeShape
-    members: tuple[bytes, ...]
+    members: tuple[Subject, ...]
     """SHA-256 of each new member's certificate, in the order of the new numbers."""
 
 

@@ -4,6 +4,7 @@ from typing import Protocol, runtime_checkable
 
 from anofel.committee.context import CommitteeShape
 from anofel.committee.count_key import CountKey, SecretCountShare
+from anofel.ids import KeyId, RunId, SharesId
 
 
 @runtime_checkable
@@ -16,7 +17,7 @@ class CommitteeKey(Protocol):
         ...
 
     @property
-    def key_id(self) -> bytes:
+    def key_id(self) -> KeyId:
         """SHA-256 over what survives a change of shares: scheme, run, public key, count key.
 
         Contexts, masks and proofs of clients bind this one.
@@ -24,12 +25,12 @@ class CommitteeKey(Protocol):
         ...
 
     @property
-    def run(self) -> bytes:
+    def run(self) -> RunId:
         """The name of the run that generated the key, so that no two runs make the same key."""
         ...
 
     @property
-    def shares_id(self) -> bytes:
+    def shares_id(self) -> SharesId:
         """SHA-256 over ``to_bytes()``: changes with every refresh. Share proofs bind this one."""
         ...
 
@@ -62,7 +63,7 @@ class SecretKeyShare(Protocol):
         ...
 
     @property
-    def shares_id(self) -> bytes:
+    def shares_id(self) -> SharesId:
         """``CommitteeKey.shares_id`` of the key it belongs to; a stale share is refused by it."""
         ...
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from anofel._core import committee as core
+from anofel._core import lattice as core
 from anofel._core.count import CastBit
 from anofel.committee.accumulation import PostPayload
 from anofel.committee.context import IterationContext, PostContext, TaskLimits
@@ -20,7 +20,7 @@ from anofel.committee.errors import (
 from anofel.committee.interface import Bytes, Contribution, Envelope, Int64Vector, SubmittedPayload
 from anofel.committee.kept import Kept
 from anofel.committee.lattice.key import LatticeKey
-from anofel.committee.refusal import refuse_batch, refusing, sentence_of
+from anofel.committee.refusal import reason_of, reasons_of, refuse_batch, refusing
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class LatticePrepared(Kept):
     """Masks, wrapped secret and proof for one post (kept; used once)."""
 
     context: PostContext
-    sealed: core.Prepared = field(repr=False)
+    sealed: core.PreparedMask = field(repr=False)
     bit: bytes = b""
     """The encrypted bit that the contribution proof is bound to."""
 
@@ -64,10 +64,10 @@ def core_post(key: LatticeKey, context: PostContext) -> core.Post:
         )
 
 
-def core_iteration(key: LatticeKey, where: IterationContext) -> core.Iteration:
+def core_iteration(key: LatticeKey, where: IterationContext) -> core.MaskContext:
     """Return the iteration for the core."""
     with refusing(InvalidContext):
-        return core.Iteration(
+        return core.MaskContext(
             genesis=where.genesis, task=where.task, iteration=where.iteration, key_id=key.key_id
         )
 
@@ -78,7 +78,7 @@ def prepare(
     """Draw s, e and r; make the masks, R, C and the proof of knowledge."""
     widths, post = codec(limits), core_post(key, context)
     with refusing(InvalidContext):
-        sealed = core.Prepared(widths, post, key.keys, bit)
+        sealed = core.PreparedMask(widths, post, key.keys, bit)
     return LatticePrepared(context, sealed, b"" if bit is None else bit.ciphertext)
 
 
@@ -115,18 +115,19 @@ def verify_envelopes(
 ) -> None:
     """Check many envelopes; the equations (4) are checked as one, with random weights."""
     expected = codec(limits).payload_bytes
-    refused: list[tuple[int, str]] = []
+    refused: dict[int, str] = {}
     proofs: list[tuple[core.Post, bytes]] = []
     places: list[int] = []
     for index, (context, envelope) in enumerate(items):
         try:
             _check_declared(expected, envelope)
         except EnvelopeRefused as error:
-            refused.append((index, str(error)))
+            refused[index] = str(error)
         else:
             places.append(index)
             proofs.append((core_post(key, context), envelope.proof))
-    refused += [(places[place], sentence) for place, sentence in core.refused_envelopes(proofs)]
+    found = reasons_of(core.refused_envelopes(proofs))
+    refused |= {places[place]: reason for place, reason in found.items()}
     refuse_batch(EnvelopeRefused, len(items), refused)
 
 
@@ -171,11 +172,11 @@ def check_payloads(
         post = core_post(key, item.context)
         lines.append((post, item.envelope.proof, item.envelope.bit, bytes(item.payload)))
     checked = core.check_payloads(codec(limits), key.keys, lines)  # (2), (3)
-    for place, (parsed, fault_found) in zip(places, checked, strict=True):
-        if parsed is None:
-            verdicts[place] = PayloadRefused(sentence_of(fault_found or "the payload is refused"))
+    for place, verdict in zip(places, checked, strict=True):
+        if isinstance(verdict, core.Checked):
+            verdicts[place] = LatticePayload(items[place].context, key.key_id, limits, verdict)
         else:
-            verdicts[place] = LatticePayload(items[place].context, key.key_id, limits, parsed)
+            verdicts[place] = PayloadRefused(reason_of(verdict))
     return [verdicts[place] for place in range(len(items))]
 
 

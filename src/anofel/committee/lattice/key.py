@@ -13,6 +13,7 @@ from anofel.committee.interface import CommitteeKey
 from anofel.committee.kept import Kept
 from anofel.committee.refusal import refusing
 from anofel.framing import Reader, Writer
+from anofel.ids import BlobHash, KeyId, RunId, SharesId
 
 NAME = "lattice"
 COUNT_KEY = 2048
@@ -26,15 +27,15 @@ class LatticeKey:
 
     shape: CommitteeShape
     share_epoch: int
-    run: bytes
+    run: RunId
     keys: core.Keys = field(repr=False, compare=False)
 
     scheme = NAME
 
     @cached_property
-    def key_id(self) -> bytes:
+    def key_id(self) -> KeyId:
         """SHA-256 over what survives a change of shares."""
-        return hashlib.sha256(_HEADER + b"/key" + self.run + self.keys.public()).digest()
+        return KeyId(hashlib.sha256(_HEADER + b"/key" + self.run + self.keys.public()).digest())
 
     @cached_property
     def encoded(self) -> bytes:
@@ -43,9 +44,9 @@ class LatticeKey:
         return writer.number(self.share_epoch, 4).raw(self.run).raw(self.keys.to_bytes()).done()
 
     @cached_property
-    def shares_id(self) -> bytes:
+    def shares_id(self) -> SharesId:
         """SHA-256 over ``to_bytes()``."""
-        return hashlib.sha256(self.encoded).digest()
+        return SharesId(BlobHash(hashlib.sha256(self.encoded).digest()))
 
     @cached_property
     def count_key(self) -> CountKey:
@@ -67,7 +68,7 @@ class LatticeKey:
 class LatticeShare(Kept):
     """One member's secret shares (kept)."""
 
-    shares_id: bytes
+    shares_id: SharesId
     secrets: core.Secrets = field(repr=False)
 
     @property
@@ -100,7 +101,7 @@ def read_key(data: bytes) -> LatticeKey:
         raise KeyRefused(f"The committee key is malformed: {error}.") from None
     with refusing(KeyRefused):
         keys = core.Keys.read(core_shape(shape), points)
-    return LatticeKey(shape, epoch, run, keys)
+    return LatticeKey(shape, epoch, RunId(run), keys)
 
 
 def read_share(key: LatticeKey, data: bytes) -> LatticeShare:
@@ -115,7 +116,7 @@ def read_share(key: LatticeKey, data: bytes) -> LatticeShare:
     if shares_id != key.shares_id:
         raise ShareRefused("The stored share belongs to another key or to older shares.", (member,))
     with refusing(ShareRefused):
-        return LatticeShare(shares_id, core.Secrets.read(key.keys, member, scalars))
+        return LatticeShare(key.shares_id, core.Secrets.read(key.keys, member, scalars))
 
 
 def core_shape(shape: CommitteeShape) -> core.Shape:

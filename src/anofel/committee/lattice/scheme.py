@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from anofel._core import committee as core
+from anofel._core import lattice as core
 from anofel._core.count import CastBit
 from anofel.committee.context import AgreedSet, IterationContext, PostContext, TaskLimits
 from anofel.committee.errors import PayloadRefused
@@ -27,7 +27,7 @@ from anofel.committee.lattice.total import LatticeAccumulator, LatticeSum
 from anofel.committee.threshold import ThresholdScheme
 
 
-class Lattice(ThresholdScheme[LatticeKey, LatticeShare, LatticePrepared, LatticeSum, core.VerifiedShare]):
+class Lattice(ThresholdScheme[LatticeKey, LatticeShare, LatticePrepared, LatticeSum, core.CheckedSumShare]):
     """The default scheme; implements ``Scheme``."""
 
     name = NAME
@@ -35,7 +35,7 @@ class Lattice(ThresholdScheme[LatticeKey, LatticeShare, LatticePrepared, Lattice
     share_type = LatticeShare
     preparation_type = LatticePrepared
     sum_type = LatticeSum
-    checked_type = core.VerifiedShare
+    checked_type = core.CheckedSumShare
 
     def own(self, key: CommitteeKey) -> LatticeKey:
         """Return the key as this scheme's."""
@@ -117,12 +117,12 @@ class Lattice(ThresholdScheme[LatticeKey, LatticeShare, LatticePrepared, Lattice
 
     def check_share(
         self, key: LatticeKey, total: LatticeSum, agreed: AgreedSet, member: int, share: bytes
-    ) -> core.VerifiedShare:
+    ) -> core.CheckedSumShare:
         """Check a member's share."""
         return sums.check_share(key, total, agreed, member, share)
 
     def open_sum(
-        self, key: LatticeKey, total: LatticeSum, shares: Mapping[int, core.VerifiedShare]
+        self, key: LatticeKey, total: LatticeSum, shares: Mapping[int, core.CheckedSumShare]
     ) -> Int64Vector:
         """Return the exact sum."""
         return sums.open_sum(key, total, shares)

@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from anofel._core import committee as core
+from anofel._core import lattice as core
 from anofel.committee.accumulation import PostAccumulator
 from anofel.committee.context import AgreedSet, IterationContext, TaskLimits
 from anofel.committee.errors import DoesNotFit, PayloadRefused, ShareRefused
@@ -56,7 +56,7 @@ class LatticeAccumulator(PostAccumulator[LatticePayload, LatticeSum]):
 
     def __init__(self, key: LatticeKey, iteration: IterationContext, limits: TaskLimits) -> None:
         super().__init__(key.key_id, iteration, limits)
-        self._sum = core.Accumulator(codec(limits))
+        self._sum = core.RunningSum(codec(limits))
 
     def add_checked(self, payload: LatticePayload) -> None:
         """Add the masked vector and the wrapped key."""
@@ -87,7 +87,7 @@ def make_share(key: LatticeKey, share: LatticeShare, total: LatticeSum, agreed: 
 
 def check_share(
     key: LatticeKey, total: LatticeSum, agreed: AgreedSet, member: int, share: bytes
-) -> core.VerifiedShare:
+) -> core.CheckedSumShare:
     """Check a member's share; ``verify_share`` has checked (1) and (2).
 
     1. The count was decrypted for exactly this sum and set.
@@ -103,7 +103,7 @@ def check_share(
         return core.verify_share(key.keys, total.content, agreed.digest, member, points)
 
 
-def open_sum(key: LatticeKey, total: LatticeSum, shares: Mapping[int, core.VerifiedShare]) -> Int64Vector:
+def open_sum(key: LatticeKey, total: LatticeSum, shares: Mapping[int, core.CheckedSumShare]) -> Int64Vector:
     """Open Σs with t checked shares, remove the mask and decode."""
     where = core_iteration(key, total.iteration)
     with refusing(ShareRefused):

@@ -149,12 +149,12 @@ def verify_envelopes(
     key: PaillierKey, limits: TaskLimits, items: Sequence[tuple[PostContext, Envelope]]
 ) -> None:
     """Check many envelopes, one by one: each is a hash. Raises ``EnvelopeRefused``."""
-    refused: list[tuple[int, str]] = []
+    refused: dict[int, str] = {}
     for index, (context, envelope) in enumerate(items):
         try:
             verify_envelope(key, context, limits, envelope)
         except EnvelopeRefused as error:
-            refused.append((index, str(error)))
+            refused[index] = str(error)
     refuse_batch(EnvelopeRefused, len(items), refused)
 
 

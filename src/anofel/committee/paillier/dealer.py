@@ -13,6 +13,7 @@ from anofel.committee.paillier.arithmetic.parameters import dealt_bits, delta
 from anofel.committee.paillier.arithmetic.randomness import Randomness, SystemRandomness
 from anofel.committee.paillier.arithmetic.sharing import IntegerPolynomial
 from anofel.committee.paillier.key import Origin, PaillierKey, SecretPaillierShare, verification_key
+from anofel.ids import RunId
 
 INSECURE_DEALER_NOTICE = "INSECURE: a dealer made this Paillier key and knew every share of it."
 
@@ -53,7 +54,7 @@ def _package(
         share_bits=bits,
         share_epoch=0,
         origin=Origin.INSECURE_DEALER,
-        run=bytes(32),
+        run=RunId(bytes(32)),
         generation=bytes(32),
         count_key=count_key,
     )

@@ -38,6 +38,7 @@ from anofel.committee.paillier.arithmetic.parameters import (
 from anofel.committee.paillier.arithmetic.sharing import lagrange
 from anofel.committee.paillier.arithmetic.transcript import Transcript
 from anofel.committee.refusal import refusing
+from anofel.ids import BlobHash, KeyId, RunId, SharesId
 
 NAME: Final = "paillier"
 MAGIC: Final = b"anofel/1/paillier/key\x00"
@@ -88,7 +89,7 @@ class PaillierKey:
     """Every share is positive and below 2^share_bits."""
     share_epoch: int
     origin: Origin
-    run: bytes
+    run: RunId
     """The run that generated the key; a handover keeps it."""
     generation: bytes
     """Transcript of the run that made the shares."""
@@ -107,17 +108,17 @@ class PaillierKey:
         return mpz(self.modulus) * self.modulus
 
     @cached_property
-    def key_id(self) -> bytes:
+    def key_id(self) -> KeyId:
         """SHA-256 over what survives a change of shares."""
         hasher = hashlib.sha256(b"anofel/1/paillier/key-id")
         hasher.update(bytes([self.origin]) + self.run + self.modulus_bits.to_bytes(4, "little"))
         hasher.update(encode([self.modulus], width(self.modulus_bits)) + self.count_key.public)
-        return hasher.digest()
+        return KeyId(hasher.digest())
 
     @cached_property
-    def shares_id(self) -> bytes:
+    def shares_id(self) -> SharesId:
         """SHA-256 over ``to_bytes()``."""
-        return hashlib.sha256(self.to_bytes()).digest()
+        return SharesId(BlobHash(hashlib.sha256(self.to_bytes()).digest()))
 
     @property
     def h(self) -> int:
@@ -156,7 +157,7 @@ class SecretPaillierShare(Kept):
     """A member's F(i) and its share of the count key (kept)."""
 
     member: int
-    shares_id: bytes
+    shares_id: SharesId
     value: int = field(repr=False)
     share_bits: int
     count_share: SecretCountShare = field(repr=False)
@@ -221,7 +222,7 @@ def _parse(data: bytes, *, insecure_toy: bool) -> PaillierKey:
         share_bits=share_bits,
         share_epoch=epoch,
         origin=Origin(origin),
-        run=run,
+        run=RunId(run),
         generation=generation,
         count_key=count_key.from_keys(shape, count_keys, 0),
     )
@@ -310,7 +311,7 @@ def decode_share(key: PaillierKey, data: bytes) -> SecretPaillierShare:
         core.Secrets.read(count_keys_of(key.count_key), member, scalar)
     count = SecretCountShare(member=member, scalar=scalar)
     return SecretPaillierShare(
-        member=member, shares_id=shares_id, value=value, share_bits=key.share_bits, count_share=count
+        member=member, shares_id=key.shares_id, value=value, share_bits=key.share_bits, count_share=count
     )
 
 

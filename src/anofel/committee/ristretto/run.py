@@ -11,6 +11,7 @@ from anofel.committee.errors import InvalidCommittee, KeyGenerationFailed
 from anofel.committee.interface import KeyGenerationRun, RoundMessage
 from anofel.committee.kept import Kept
 from anofel.framing import Reader, Writer
+from anofel.ids import GenesisHash, RunId, Subject
 
 LAST_ROUND = 2
 
@@ -152,9 +153,9 @@ def write_run(run: KeyGenerationRun) -> bytes:
 
 def read_run(reader: Reader) -> KeyGenerationRun:
     """Decode a run."""
-    genesis, run_id = reader.framed(), reader.framed()
+    genesis, run_id = GenesisHash(reader.framed()), RunId(reader.framed())
     shape = CommitteeShape(num_members=reader.number(2), threshold=reader.number(2))
-    members = tuple(reader.framed() for _ in shape.members)
+    members = tuple(Subject(reader.framed()) for _ in shape.members)
     return KeyGenerationRun(genesis=genesis, run_id=run_id, shape=shape, members=members)
 
 
@@ -168,7 +169,7 @@ def transcript_digest(run_digest: bytes, history: Iterable[Bodies]) -> bytes:
 
 
 def collect(
-    run_id: bytes, number: int, senders: Iterable[int], messages: Sequence[RoundMessage]
+    run_id: RunId, number: int, senders: Iterable[int], messages: Sequence[RoundMessage]
 ) -> dict[int, bytes]:
     """Return the bodies of one round by sender; everybody spoke once, and nobody else did.
 

@@ -212,7 +212,7 @@ class FileCeremony:
             result = self._rounds.advance(current, [there[sender] for sender in sorted(there)])
             if isinstance(result, GeneratedKey):
                 self._kept.keep_share(result.share)
-                return Standing(current.round, (), KeyId(result.key.key_id))
+                return Standing(current.round, (), result.key.key_id)
             assert isinstance(result, RoundResult)
             self._kept.keep(result)
 

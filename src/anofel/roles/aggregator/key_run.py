@@ -27,7 +27,7 @@ from anofel.committee.interface import (
 )
 from anofel.disk.keystore import Keystore
 from anofel.errors import AnofelError, InvalidInput
-from anofel.ids import BlobHash, KeyId, RunId, SharesId
+from anofel.ids import KeyId, RunId
 from anofel.light_client.client import LightClient
 from anofel.messages import CommitteeKeyVote, DkgRound, Run
 from anofel.phase1_setup.step1c_committee_key import (
@@ -100,7 +100,7 @@ class KeptRun:
 
     def keep_share(self, share: SecretKeyShare) -> None:
         """Keep the share before anybody learns that we have it."""
-        name = share_name(SharesId(BlobHash(share.shares_id)))
+        name = share_name(share.shares_id)
         if name not in self._secrets:
             self._secrets[name] = share.to_bytes()
             self._secrets.save()
