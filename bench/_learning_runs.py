@@ -4,10 +4,12 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
+from _learning_resume import Saved, packed, unpacked
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
@@ -44,6 +46,8 @@ class Step:
     """One iteration: what the model is worth, and seconds of CPU for each client."""
 
     score: float
+    model: bytes = field(default=b"", repr=False)
+    """What a stopped run needs to go on."""
     train_seconds: float = 0.0
     overhead_seconds: float = 0.0
 
@@ -61,16 +65,57 @@ class Judge:
         return accuracy(probabilities, self._test.labels)
 
 
-def central(task: Task, train: Dataset, judge: Judge, iterations: int) -> Iterator[Step]:
+class HalfPrecision:
+    """Local epochs with the products of a network in bfloat16; parameters and updates stay as they are."""
+
+    def __init__(self, trainer: Trainer) -> None:
+        self._trainer = trainer
+
+    def initial(self) -> Parameters:
+        return self._trainer.initial()
+
+    def train(self, parameters: Parameters, dataset: Dataset) -> LocalUpdate:
+        with _bfloat16():
+            return self._trainer.train(parameters, dataset)
+
+
+def _bfloat16() -> AbstractContextManager[object]:
+    import torch
+
+    return torch.autocast("cpu", torch.bfloat16)
+
+
+def _trainer(task: Task, bfloat16: bool) -> Trainer:
+    trainer = trainer_of(task)
+    return HalfPrecision(trainer) if bfloat16 else trainer
+
+
+def central(
+    task: Task,
+    train: Dataset,
+    judge: Judge,
+    iterations: int,
+    *,
+    saved: Saved | None = None,
+    bfloat16: bool = False,
+) -> Iterator[Step]:
     """All rows in one place, one trainer, no privacy."""
-    return federated(task, [train], judge, iterations)
+    return federated(task, [train], judge, iterations, saved=saved, bfloat16=bfloat16)
 
 
-def federated(task: Task, clients: Sequence[Dataset], judge: Judge, iterations: int) -> Iterator[Step]:
+def federated(
+    task: Task,
+    clients: Sequence[Dataset],
+    judge: Judge,
+    iterations: int,
+    *,
+    saved: Saved | None = None,
+    bfloat16: bool = False,
+) -> Iterator[Step]:
     """Federated averaging with floating-point numbers, no clipping, no privacy, no encryption."""
-    trainer, rate = trainer_of(task), task.rule.lr_num / task.rule.lr_den
-    parameters = trainer.initial()
-    for _ in range(iterations):
+    trainer, rate = _trainer(task, bfloat16), task.rule.lr_num / task.rule.lr_den
+    parameters = trainer.initial() if saved is None else unpacked(saved.model)
+    for _ in range(0 if saved is None else len(saved.scores), iterations):
         start = time.process_time()
         updates = [trainer.train(parameters, rows).update for rows in clients]
         seconds = (time.process_time() - start) / len(clients)
@@ -78,17 +123,26 @@ def federated(task: Task, clients: Sequence[Dataset], judge: Judge, iterations: 
             name: array + rate * np.mean([update[name] for update in updates], axis=0)
             for name, array in parameters.items()
         }
-        yield Step(judge.score(parameters), seconds)
+        yield Step(judge.score(parameters), packed(parameters), seconds)
 
 
 def integers(
-    task: Task, clients: Sequence[Dataset], judge: Judge, iterations: int, *, noise: bool
+    task: Task,
+    clients: Sequence[Dataset],
+    judge: Judge,
+    iterations: int,
+    *,
+    noise: bool,
+    saved: Saved | None = None,
+    bfloat16: bool = False,
 ) -> Iterator[Step]:
     """The plain integer path: what the encrypted protocol computes, without the encryption."""
-    start = time.process_time()
-    for model, _ in iterate(task, clients, iterations, insecure_no_noise=not noise):
+    after = None if saved is None else (IntegerModel.from_bytes(saved.model), len(saved.scores))
+    trainer, start = _trainer(task, bfloat16), time.process_time()
+    run = iterate(task, clients, iterations, trainer=trainer, after=after, insecure_no_noise=not noise)
+    for model, _ in run:
         seconds = (time.process_time() - start) / len(clients)
-        yield Step(judge.score(model.parameters()), seconds)
+        yield Step(judge.score(model.parameters()), model.to_bytes(), seconds)
         start = time.process_time()
 
 
@@ -179,7 +233,11 @@ class EncryptedRun:
         plain = rule_of(self.task).apply(self.model, total, count, iteration)
         self.model = world.recover(self.owner)
         self._open_next()
-        step = Step(judge.score(self.model.parameters()), training / count, overhead / count)
+        step = Step(
+            judge.score(self.model.parameters()),
+            train_seconds=training / count,
+            overhead_seconds=overhead / count,
+        )
         return step, self.model.to_bytes() == plain.to_bytes()
 
     def _submit(

@@ -41,6 +41,8 @@ class Experiment:
     clipping_norm: str = "1"
     record: dict[str, Any] | None = None
     """Iterations, records in a batch, clipping norm and learning rate of the variant ``record``."""
+    bfloat16: bool = False
+    """Whether clients and central training multiply in bfloat16; not where records are clipped."""
     rows: int | None = None
     encrypted: bool = False
     """Whether every iteration goes through the encrypted protocol, or one for comparison."""
@@ -111,6 +113,20 @@ EXPERIMENTS = (
         clipping_norm="2",
         rows=10_000,
         shortened="10,000 of 50,000 images and 8 iterations, what two cores do in an hour",
+    ),
+    Experiment(
+        name="cifar-resnet20-full",
+        title="ResNet20 on all of CIFAR-10, 16 clients, IID, bfloat16",
+        study="cifar-10",
+        kind="resnet20-gn",
+        iterations=25,
+        open_iterations=60,
+        learning_rate="0.05",
+        central_learning_rate="0.02",
+        momentum="0.9",
+        clipping_norm="2",
+        bfloat16=True,
+        bars=(("no DP", 0.85),),
     ),
     Experiment(
         name="cifar-squeezenet",

@@ -1,6 +1,7 @@
 """The paper's experiments, each one command: quality per iteration, ε, and what anonymity costs.
 
 Run: python bench/learning.py EXPERIMENT [--iterations N] [--rows N] [--only VARIANT …] [--json]
+                                         [--checkpoints DIR]
      python bench/learning.py list | page
 
 Variants: central (all rows in one place) and federated (plain averaging) as peers; no DP, client, record
@@ -8,14 +9,19 @@ Variants: central (all rows in one place) and federated (plain averaging) as pee
 deployment encrypts. One iteration, or for the medical studies every one, goes through the real encrypted
 protocol and must give the same integers. The medical studies also say how far noise scatters the end of a
 run: spread repeats it over plain integers. Results are written part by part: --only PART does one again and
-keeps the others. Data: anofel study fetch; networks: anofel[torch].
+keeps the others. With --checkpoints DIR a run that was stopped, however, goes on from its last iteration
+when the same command is given again, and says what it still needs; the encrypted parts and spread begin
+anew. Data: anofel study fetch; networks: anofel[torch].
 """
 
 import argparse
 import json
 import os
 import sys
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +29,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # several threads on few cores ar
 
 import numpy as np
 from _learning_report import RESULTS, machine, write, write_page
+from _learning_resume import Checkpoint, Saved
 from _learning_runs import Judge, Step, central, encrypted, federated, integers
 from _learning_tasks import EXPERIMENTS, Experiment, central_task_of, experiment_named, task_of, variants_of
 
@@ -69,8 +76,10 @@ class Run:
         seed: int = 0,
         only: tuple[str, ...] = (),
         command: str = "",
+        checkpoints: Path | None = None,
     ) -> None:
         self.train, self.test = data
+        self.checkpoints = checkpoints
         self.experiment, self.seed, self.only, self.out, self.command = experiment, seed, only, out, command
         self.variants: list[dict[str, Any]] = []
         self.encrypted: list[dict[str, Any]] = []
@@ -82,12 +91,45 @@ class Run:
     def wants(self, variant: str) -> bool:
         return not self.only or variant in self.only
 
-    def keep(self, name: str, epsilon: str, steps: Any) -> None:
-        scores = []
-        for step in steps:
+    def keep(
+        self,
+        name: str,
+        epsilon: str,
+        task: Task,
+        iterations: int,
+        steps: Callable[..., Iterator[Step]],
+    ) -> None:
+        """Do a part, or what is left of it, and say before every iteration what it still needs."""
+        checkpoint = self.checkpoint(name, task)
+        saved = checkpoint.load() if checkpoint else None
+        scores = [] if saved is None else list(saved.scores)
+        note(f"{name}: {len(scores)} of {iterations} iterations are done")
+        begin, first = time.process_time(), len(scores)
+        for step in steps(saved=saved):
             scores.append(round(step.score, 6))
-            note(f"{name}: iteration {len(scores)}, {step.score:.4f}")
+            if checkpoint:
+                checkpoint.save(Saved(scores, step.model))
+            left = iterations - len(scores)
+            seconds = left * (time.process_time() - begin) / (len(scores) - first)
+            note(
+                f"{name}: iteration {len(scores)}, {step.score:.4f}; "
+                f"{left} left, about {seconds:.0f} s of CPU"
+            )
         self.add(name, epsilon, scores)
+
+    def checkpoint(self, name: str, task: Task) -> Checkpoint | None:
+        if self.checkpoints is None:
+            return None
+        identity = {
+            "experiment": self.experiment.name,
+            "task": task.to_bytes().hex(),
+            "split": self.experiment.split,
+            "rows": len(self.train),
+            "bfloat16": self.experiment.bfloat16,
+            "seed": self.seed,
+            "machine": machine(),
+        }
+        return Checkpoint(self.checkpoints, name, identity)
 
     def add(self, name: str, epsilon: str, scores: list[float], iterations: int | None = None) -> None:
         part = {"name": name, "epsilon": epsilon, "iterations": iterations or len(scores), "scores": scores}
@@ -105,34 +147,43 @@ class Run:
 
     def run_plain(self, parts: list[Dataset]) -> None:
         iterations, records = self.experiment.unprotected_iterations, max(map(len, parts))
+        bfloat16 = self.experiment.bfloat16
+        run: Callable[..., Iterator[Step]]
         open_task = task_of(self.experiment, "none", len(parts), records)
         judge = Judge(open_task, self.test)
         if self.wants("central"):
             task = central_task_of(self.experiment, records)
-            self.keep("central", "none", central(task, self.train, judge, iterations))
+            run = partial(central, task, self.train, judge, iterations, bfloat16=bfloat16)
+            self.keep("central", "none", task, iterations, run)
         if self.wants("federated"):
-            self.keep("federated", "none", federated(open_task, parts, judge, iterations))
+            run = partial(federated, open_task, parts, judge, iterations, bfloat16=bfloat16)
+            self.keep("federated", "none", open_task, iterations, run)
         if self.wants("no DP"):
-            self.keep("no DP", "none", integers(open_task, parts, judge, iterations, noise=False))
+            run = partial(integers, open_task, parts, judge, iterations, noise=False, bfloat16=bfloat16)
+            self.keep("no DP", "none", open_task, iterations, run)
         for unit in ("client", "paper", *(("record",) if self.experiment.record else ())):
             if self.wants(unit):
                 task = task_of(self.experiment, unit, len(parts), records)
-                steps = integers(task, parts, judge, task.privacy.max_releases, noise=True)
-                self.keep(unit, epsilon_of(task), steps)
+                releases, half = task.privacy.max_releases, bfloat16 and unit != "record"
+                run = partial(integers, task, parts, judge, releases, noise=True, bfloat16=half)
+                self.keep(unit, epsilon_of(task), task, releases, run)
         if self.wants("encrypted"):
             protected = task_of(self.experiment, "client", len(parts), records)
             self.check_encrypted(protected, parts, judge, iterations=1)
 
     def run_encrypted(self, parts: list[Dataset], suffix: str) -> None:
         records, iterations = max(map(len, parts)), self.experiment.iterations
+        run: Callable[..., Iterator[Step]]
         task = task_of(self.experiment, "client", len(parts), records)
         open_task = task_of(self.experiment, "none", len(parts), records)
         judge = Judge(task, self.test)
         if self.wants("central") and len(parts) == self.experiment.clients[0]:
-            self.keep("central", "none", central(open_task, self.train, judge, iterations))
+            run = partial(central, open_task, self.train, judge, iterations)
+            self.keep("central", "none", open_task, iterations, run)
             self.converge(open_task, judge)
         if self.wants("federated"):
-            self.keep(f"federated{suffix}", "none", federated(open_task, parts, judge, iterations))
+            run = partial(federated, open_task, parts, judge, iterations)
+            self.keep(f"federated{suffix}", "none", open_task, iterations, run)
         if self.wants("client"):
             scores = self.check_encrypted(task, parts, judge, iterations=iterations)
             self.add(f"client{suffix}", epsilon_of(task), scores)
@@ -260,6 +311,7 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", default=(), metavar="PART", help="some parts of it")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, default=RESULTS, help="where the results go")
+    parser.add_argument("--checkpoints", type=Path, metavar="DIR", help="go on from what was done before")
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     options = parser.parse_args()
     if options.experiment == "list":
@@ -278,7 +330,15 @@ def main() -> None:
     try:
         data = load(chosen, options.seed)
         command = command_of(options)
-        run = Run(chosen, data, options.out, seed=options.seed, only=tuple(options.only), command=command)
+        run = Run(
+            chosen,
+            data,
+            options.out,
+            seed=options.seed,
+            only=tuple(options.only),
+            command=command,
+            checkpoints=options.checkpoints,
+        )
         run.run()
     except AnofelError as error:
         sys.exit(str(error))

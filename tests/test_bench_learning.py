@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from anofel.errors import InvalidInput
 from anofel.studies.catalogue import study_named
 from anofel.studies.dataset import Dataset
 
@@ -129,3 +130,65 @@ def test_an_experiment_runs_through_the_encryption(tmp_path: Path) -> None:
     assert check["same_integers"]
     assert check["overhead_seconds"] > 0
     assert len(written["spread"][0]["scores"]) == 20
+
+
+class Killed(Exception):
+    pass
+
+
+def federated_run(directory: Path, *, seed: int = 0, iterations: int = 4) -> Any:
+    from _learning_tasks import experiment_named
+    from learning import Run
+
+    schema, generator = study_named("support2").schema(), np.random.default_rng(0)
+    features = generator.integers(-256, 256, (60, *schema.row_shape), dtype=np.int32)
+    rows = Dataset(features, generator.integers(0, 2, 60, dtype=np.int32), schema)
+    experiment = replace(experiment_named("support2"), clients=(4,), iterations=iterations, encrypted=False)
+    only = ("federated", "no DP")
+    return Run(experiment, (rows, rows), directory, seed=seed, only=only, checkpoints=directory / "kept")
+
+
+def scores_of(directory: Path) -> dict[str, list[float]]:
+    written = json.loads((directory / "support2.json").read_text())
+    return {part["name"]: part["scores"] for part in written["variants"]}
+
+
+def test_a_stopped_run_goes_on_from_its_last_iteration(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import learning
+
+    whole, stopped = tmp_path / "whole", tmp_path / "stopped"
+    federated_run(whole).run()
+
+    def kill(text: str) -> None:
+        if "iteration 2" in text:
+            raise Killed
+
+    with monkeypatch.context() as patched, pytest.raises(Killed):
+        patched.setattr(learning, "note", kill)
+        federated_run(stopped).run()
+    capsys.readouterr()
+    federated_run(stopped).run()
+    said = capsys.readouterr().err
+    assert "federated: 2 of 4 iterations are done" in said
+    assert "federated: iteration 3" in said
+    assert "federated: iteration 2" not in said
+    assert scores_of(stopped)["federated"] == scores_of(whole)["federated"]
+    assert len(scores_of(stopped)["no DP"]) == 4
+    federated_run(stopped).run()
+    assert "no DP: iteration" not in capsys.readouterr().err
+
+
+def test_a_checkpoint_of_another_seed_is_refused(tmp_path: Path) -> None:
+    federated_run(tmp_path).run()
+    with pytest.raises(InvalidInput, match="another task, seed, version or machine"):
+        federated_run(tmp_path, seed=1).run()
+
+
+@pytest.mark.parametrize("content", [b"", b"not one", b"PK\x03\x04 cut short"])
+def test_what_is_no_checkpoint_is_refused(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "kept").mkdir()
+    (tmp_path / "kept" / "support2, federated.npz").write_bytes(content)
+    with pytest.raises(InvalidInput, match="is not a checkpoint"):
+        federated_run(tmp_path).run()

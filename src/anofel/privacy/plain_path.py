@@ -24,18 +24,20 @@ def iterate(
     iterations: int,
     *,
     trainer: Trainer | None = None,
+    after: tuple[IntegerModel, int] | None = None,
     insecure_no_noise: bool = False,
 ) -> Iterator[tuple[IntegerModel, Integers]]:
     """Run iterations of a task; yields each new model and the sum it came from.
 
+    `after` is a model and the iteration that made it: the run goes on behind it.
     With `insecure_no_noise` the update is clipped and rounded but not protected, for comparison.
     """
     if len(clients) < task.privacy.min_clients:
         raise InvalidInput(f"The task needs {task.privacy.min_clients} clients, there are {len(clients)}.")
     plan, rule = Plan.of(task), rule_of(task)
     trainer = trainer_of(task) if trainer is None else trainer
-    model = rule.initial(trainer.initial(), task.model.scale_bits)
-    for iteration in range(1, iterations + 1):
+    model, done = after or (rule.initial(trainer.initial(), task.model.scale_bits), 0)
+    for iteration in range(done + 1, iterations + 1):
         parameters = model.parameters()
         total = np.zeros(plan.dimension, dtype=np.int64)
         for position, dataset in enumerate(clients, start=1):
