@@ -11,7 +11,7 @@ from anofel.disk.files import FileExists
 from anofel.errors import InvalidInput
 from anofel.privacy.plan import Plan
 from anofel.studies.load import load_file
-from anofel.tasks.confirmations import unconfirmed, unconfirmed_warning
+from anofel.tasks.confirmations import Unconfirmed, unconfirmed, unconfirmed_warning
 from anofel.tasks.example_files import EXAMPLES, example_text
 from anofel.tasks.task import Task
 from tests.patients import make_table
@@ -112,7 +112,8 @@ def test_whoever_uses_a_draft_hears_what_is_not_confirmed(patients: Path, tmp_pa
     for words in (
         ["privacy", made],
         ["simulate", made, "--rows", str(patients), "--iterations", "1", "--insecure-plain"],
-        ["owner", "announce", str(tmp_path / "nobody"), made, "--committee", "00" * 32],
     ):
         said = CliRunner().invoke(app, words).stderr
         assert "are marked 'confirm: public constant'" in " ".join(said.split()), words
+    words = ["owner", "announce", str(tmp_path / "nobody"), made, "--committee", "00" * 32]
+    assert isinstance(CliRunner().invoke(app, words).exception, Unconfirmed)

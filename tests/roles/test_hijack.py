@@ -76,9 +76,8 @@ def test_a_replayed_run_is_refused_and_the_honest_one_established(world: Deploym
             ]
             for number in range(min_rounds(run))
         ]
-        key, transcript = (
-            schemes.by_name("lattice").key_generation().observe(generation_run(run, genesis), rounds)
-        )
+        observed = schemes.by_name("lattice").key_generation().observe(generation_run(run, genesis), rounds)
+        key, transcript = observed.key, observed.transcript
         for number, messages in enumerate(rounds):
             for message in messages:
                 again = RoundMessage(run_id=stolen_id, round=number, sender=message.sender, body=message.body)
