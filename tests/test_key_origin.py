@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,9 +17,13 @@ from anofel.audit import Auditor
 from anofel.board.attachments import MemoryAttachments
 from anofel.board.genesis import InvalidGenesis, check_genesis
 from anofel.cli import main
+from anofel.disk.keystore import KeyFile
 from anofel.errors import AnofelError, InvalidCeremony, InvalidKeyFile
 from anofel.light_client.client import LightClient
 from anofel.messages import Genesis
+from anofel.network.transport import Transport
+from anofel.pki.certificates import Purpose
+from anofel.pki.testing_ca import TestAuthority
 from anofel.proofs.ceremony.verified import UnverifiedCeremony, Verdict, remember
 from anofel.proofs.keys import (
     CEREMONY,
@@ -29,8 +34,12 @@ from anofel.proofs.keys import (
     VERIFIED_ORIGIN,
     KeyDirectory,
 )
-from anofel.roles.client.files import init_client
+from anofel.roles.certifier.role import init_certifier
+from anofel.roles.client.files import init_client, own_keys
+from anofel.roles.directory import BOARD
+from anofel.storage.blocks import GENESIS
 from tests.board.world import World
+from tests.roles.people import write_policy, write_schema, write_table
 
 ORIGIN, TRANSCRIPT = 14, 15
 """Places in a key file."""
@@ -225,3 +234,84 @@ def test_a_genesis_pins_a_transcript_or_says_development_keys(
     genesis = replace(World(keys).genesis, **changes)
     with pytest.raises(InvalidGenesis, match="pins the transcript of a ceremony or says"):
         check_genesis(genesis)
+
+
+# A board hands keys out
+
+
+def fetch_as_client(path: Path, place: Path, genesis: Genesis) -> None:
+    init_client(
+        path,
+        KeyFile.generate(place / "unlock.key"),
+        board="http://board.example",
+        genesis_hash=genesis.hash,
+        data=write_table(place / "patients.csv"),
+        schema=write_schema(place / "schema.toml"),
+        keys=None,
+        settings={"max_epsilon": "2"},
+    )
+
+
+def fetch_as_certifier(path: Path, place: Path, genesis: Genesis) -> None:
+    init_certifier(
+        path,
+        KeyFile.generate(place / "unlock.key"),
+        board="http://board.example",
+        genesis_hash=genesis.hash,
+        role_key=TestAuthority.create().issue(Purpose.CERTIFIER, "Clinic"),
+        keys=None,
+        policy=write_policy(place),
+    )
+
+
+NOT_YIELDED = "name a ownership key that the verified ceremony .* did not yield"
+
+
+@pytest.mark.parametrize("fetch", [fetch_as_client, fetch_as_certifier])
+@pytest.mark.parametrize(
+    ("transcript", "verified", "words"),
+    [
+        (TRANSCRIPT_DIGEST, False, NO_CEREMONY),
+        (bytes(32), False, NO_CEREMONY),
+        (TRANSCRIPT_DIGEST, True, NOT_YIELDED),
+    ],
+    ids=["another ceremony", "no ceremony and no word about it", "keys of another set-up"],
+)
+def test_keys_of_a_board_are_judged_before_they_are_fetched(
+    keys: KeyDirectory,
+    tmp_path: Path,
+    fetch: Callable[[Path, Path, Genesis], None],
+    transcript: bytes,
+    verified: bool,
+    words: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The board serves development keys and says that they come from a ceremony."""
+    genesis = replace(World(keys).genesis, insecure="test certificate authority", transcript=transcript)
+    asked = list[str]()
+
+    def answer(
+        _self: Transport, _method: str, path: str, read: Callable[[bytes], object], **_: object
+    ) -> object:
+        asked.append(path)
+        return read(genesis.to_bytes())
+
+    monkeypatch.setattr(Transport, "ask", answer)
+    if verified:
+        remember(verdict_for(keys, ownership_key="00" * 32))
+    with pytest.raises((UnverifiedCeremony, InvalidCeremony), match=words):
+        fetch(tmp_path / "role", tmp_path, genesis)
+    assert asked == ["/v1/genesis"]
+    assert not (tmp_path / "role").exists()
+
+
+def test_fetched_keys_are_judged_again_before_they_prove(keys: KeyDirectory, tmp_path: Path) -> None:
+    """Somebody put another genesis, and its development keys, where the client keeps the board's."""
+    genesis = replace(World(keys).genesis, insecure="", transcript=TRANSCRIPT_DIGEST)
+    shutil.copytree(keys.path, tmp_path / BOARD)
+    (tmp_path / BOARD / GENESIS).write_bytes(genesis.to_bytes())
+    settings = SimpleNamespace(keys=None)
+    with pytest.raises(UnverifiedCeremony, match=NO_CEREMONY):
+        own_keys(tmp_path, settings)  # type: ignore[arg-type]
+    remember(verdict_for(keys))
+    assert own_keys(tmp_path, settings).ids() == keys.ids()  # type: ignore[arg-type]

@@ -30,6 +30,7 @@ from anofel.ids import GenesisHash
 from anofel.learning.certified import dataset_digest
 from anofel.light_client.client import LightClient, OnWait
 from anofel.light_client.remote import remote_genesis, remote_key
+from anofel.light_client.trust import require_trusted_keys
 from anofel.messages import Body, ChainAuthor, Posting, make_posting
 from anofel.network.address import BoardAddress
 from anofel.network.transport import Transport
@@ -92,6 +93,7 @@ def init_certifier(
     if keys is None:
         transport = Transport(board, proxy or None, ca_file)
         genesis = remote_genesis(transport, genesis_hash)
+        require_trusted_keys(genesis)
         ownership = remote_key(transport, genesis, "ownership", "verification")
     else:
         ownership = keys.verification["ownership"].read()

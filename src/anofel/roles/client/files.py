@@ -18,6 +18,7 @@ from anofel.learning.build import import_trainer
 from anofel.learning.certified import CertifiedDataset, dataset_digest
 from anofel.light_client.client import LightClient
 from anofel.light_client.remote import remote_genesis, remote_key
+from anofel.light_client.trust import require_trusted_keys
 from anofel.messages import Genesis
 from anofel.network.transport import Transport
 from anofel.phase1_setup.step1b_certification import Credential
@@ -192,9 +193,13 @@ def init_client(
 
 
 def _fetch_keys(transport: Transport, genesis_hash: GenesisHash, say: Say) -> dict[str, bytes]:
-    """Fetch genesis and all proof keys, check every point and make the tables; return them as files."""
+    """Fetch genesis and all proof keys, check every point and make the tables; return them as files.
+
+    Where the keys come from is judged first. Raises ``UnverifiedCeremony``, ``InvalidCeremony``.
+    """
     say("Fetching the proof keys from the board.")
     genesis = remote_genesis(transport, genesis_hash)
+    require_trusted_keys(genesis)
     with tempfile.TemporaryDirectory(prefix="anofel-") as scratch:
         directory = Path(scratch)
         for name in STATEMENTS:
@@ -229,14 +234,14 @@ def load_certified(path: Path, settings: ClientSettings, d: DatasetDigest) -> Ce
 
 
 def own_keys(path: Path, settings: ClientSettings, say: Say = lambda _sentence: None) -> KeyDirectory:
-    """Open the proof keys without asking the board. Raises ``InvalidKeyFile``."""
+    """Open the proof keys without asking the board. Raises ``InvalidKeyFile``, ``UnverifiedCeremony``."""
     if settings.keys is not None:
         keys = KeyDirectory.open(settings.keys, say)
-    else:
-        genesis = read_genesis(path / BOARD / GENESIS)
-        keys = KeyDirectory.pinned(path / BOARD, genesis.key_pins, say)
-    keys.require_verified()
-    return keys
+        keys.require_verified()
+        return keys
+    genesis = read_genesis(path / BOARD / GENESIS)
+    require_trusted_keys(genesis)
+    return KeyDirectory.pinned(path / BOARD, genesis.key_pins, say)
 
 
 def read_keys(
