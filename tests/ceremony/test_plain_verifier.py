@@ -1,5 +1,7 @@
 """Two verifiers that share no code agree, on a good ceremony and on spoiled ones."""
 
+import hashlib
+import struct
 from collections.abc import Callable
 
 import pytest
@@ -7,6 +9,7 @@ import pytest
 from anofel._core import keys as core
 from anofel.errors import AnofelError
 from anofel.proofs.ceremony.transcript import POWERS, CeremonyTranscript
+from tests.ceremony import plain_curve as c
 from tests.ceremony import plain_verifier
 from tests.ceremony.conftest import BEACON
 
@@ -56,6 +59,10 @@ BAD: list[tuple[str, Callable[[bytes], bytes], str]] = [
     ("ownership.zkey", lambda data: data + b"\0", "^trailing bytes$"),
     ("ownership.first.zkey", swap(9, 64, 254), "^H$"),
     ("ownership.first.zkey", swap(8, 64, 10), "^IC or L$"),
+    (POWERS, swap(2, 64, 10), "^A$"),
+    (POWERS, swap(3, 128, 10), "^B in G2$"),
+    (POWERS, swap(4, 64, 0), "^alpha$"),
+    (POWERS, swap(5, 64, 10), "^IC or L$"),
 ]
 
 
@@ -76,3 +83,131 @@ def test_both_refuse_a_ceremony_that_has_not_ended(states: list[CeremonyTranscri
             plain(state)
         with pytest.raises(AnofelError):
             state.check_end()
+
+
+# The chain of contributions
+
+LOG, HEADER, L = 10, 2, 8
+DELTA_2 = 532
+SPX = 192
+
+
+def written(*values: int) -> bytes:
+    """Coordinates as the format writes them."""
+    return b"".join((value * pow(2, 256, c.P) % c.P).to_bytes(32, "little") for value in values)
+
+
+def edited(data: bytes, section: int, change: Callable[[bytes], bytes]) -> bytes:
+    """Change the contents of a section, and its length with it."""
+    at = place_of(data, section)
+    length = int.from_bytes(data[at - 8 : at], "little")
+    inside = change(data[at : at + length])
+    return data[: at - 8] + len(inside).to_bytes(8, "little") + inside + data[at + length :]
+
+
+def overwritten(section: int, at: int, new: bytes) -> Callable[[bytes], bytes]:
+    """Put other bytes at a place of a section; one before its end counts from there."""
+
+    def change(inside: bytes) -> bytes:
+        place = at % len(inside)
+        return inside[:place] + new + inside[place + len(new) :]
+
+    return lambda data: edited(data, section, change)
+
+
+def entries(log: bytes) -> list[bytes]:
+    found, at = [], 68
+    while at < len(log):
+        size = 392 + int.from_bytes(log[at + 388 : at + 392], "little")
+        found.append(log[at : at + size])
+        at += size
+    return found
+
+
+def reordered(*order: int) -> Callable[[bytes], bytes]:
+    """Keep these contributions, in this order."""
+
+    def change(log: bytes) -> bytes:
+        kept = [entries(log)[place] for place in order]
+        return log[:64] + struct.pack("<I", len(kept)) + b"".join(kept)
+
+    return lambda data: edited(data, LOG, change)
+
+
+def with_trivial(sign: int) -> Callable[[bytes], bytes]:
+    """Add a third contribution, with x = 1 or x = -1 and a valid proof that its author knows it."""
+
+    def signed(point):  # type: ignore[no-untyped-def]
+        return point if sign == 1 else (point[0], c.sub2((0, 0), point[1]))
+
+    def change(log: bytes) -> bytes:
+        circuit, before = plain_verifier.log_of(log)
+        s, delta = c.ONE, before[-1]["delta"]
+        sx = s if sign == 1 else c.negative(s)
+        after = delta if sign == 1 else c.negative(delta)
+        hashed = circuit + b"".join(map(plain_verifier.entry_bytes, before))
+        hashed += plain_verifier.hashed1(s) + plain_verifier.hashed1(sx)
+        challenge = hashlib.blake2b(hashed).digest()
+        spx = signed(plain_verifier.Stream(challenge[:32]).g2())
+        points = written(*after, *s, *sx, *spx[0], *spx[1])
+        entry = points + challenge + struct.pack("<II", 0, 0)
+        return log[:64] + struct.pack("<I", len(before) + 1) + log[68:] + entry
+
+    return lambda data: edited(data, LOG, change)
+
+
+def outside_the_subgroup() -> bytes:
+    """Return a point of the twist that is none of G2."""
+    x = (1, 0)
+    while True:
+        y = c.root2(c.add2(c.mul2(x, c.mul2(x, x)), c.B2))
+        if y is not None and not c.on_g2((x, y)):
+            return written(*x, *y)
+        x = (x[0] + 1, 0)
+
+
+def with_another_beacon(states: list[CeremonyTranscript]) -> bytes:
+    return states[-2].end(b"a value that somebody preferred").files["ownership.zkey"]
+
+
+CHAIN: list[tuple[str, int, Callable[[bytes], bytes], str]] = [
+    ("order", -1, reordered(1, 0, 2, 3), "challenge 1"),
+    ("first dropped", -1, reordered(1, 2, 3), "challenge 1"),
+    ("last person dropped", -1, reordered(0, 1, 3), "challenge 3"),
+    ("twice", -1, reordered(0, 1, 1, 2, 3), "challenge 3"),
+    ("beacon dropped", -1, reordered(0, 1, 2), "beacon"),
+    ("beacon's value", -1, overwritten(LOG, -1, b"\0"), "beacon's value"),
+    ("beacon's exponent", -1, overwritten(LOG, -35, bytes([11])), "beacon's value"),
+    ("x = 1", 2, with_trivial(1), "x 3"),
+    ("x = -1", 2, with_trivial(-1), "x 3"),
+    ("spx", -1, overwritten(LOG, 68 + SPX, outside_the_subgroup()), "subgroup"),
+    ("delta in G2", -1, overwritten(HEADER, DELTA_2, outside_the_subgroup()), "subgroup"),
+    ("off its curve", -1, overwritten(L, 0, written(1, 1)), "curve"),
+    ("not below the modulus", -1, overwritten(L, 0, bytes([255]) * 32), "canonical"),
+    ("circuit hash", -1, overwritten(LOG, 0, bytes(64)), "circuit hash"),
+]
+
+
+@pytest.mark.parametrize(
+    ("place", "change", "what"), [row[1:] for row in CHAIN], ids=[row[0] for row in CHAIN]
+)
+def test_both_refuse_the_chain(
+    states: list[CeremonyTranscript], digest8: bytes, place: int, change: Callable[[bytes], bytes], what: str
+) -> None:
+    state = states[place]
+    bad = change(state.files["ownership.zkey"])
+    first, last = (
+        plain_verifier.sections(data, b"zkey") for data in (state.files["ownership.first.zkey"], bad)
+    )
+    with pytest.raises(plain_verifier.Wrong, match=f"^{what}$"):
+        plain_verifier.check_chain(first, last, BEACON)
+    with pytest.raises(AnofelError):
+        ours(state, digest8, **{"ownership.zkey": bad})
+
+
+def test_both_refuse_another_beacon(states: list[CeremonyTranscript], digest8: bytes) -> None:
+    bad = with_another_beacon(states)
+    with pytest.raises(plain_verifier.Wrong, match="^beacon's value$"):
+        plain(states[-1], **{"ownership.zkey": bad})
+    with pytest.raises(AnofelError):
+        ours(states[-1], digest8, **{"ownership.zkey": bad})
