@@ -112,7 +112,8 @@ def test_a_proving_key_of_another_verification_key_is_refused(
 ) -> None:
     from anofel._core import keys as core
 
-    proving, _, tables = core.insecure_development_key("ownership")
+    made = core.insecure_development_key("ownership")
+    proving, tables = made.proving, made.tables
     (copy / "ownership.proving.key").write_bytes(proving)
     (copy / TABLES).write_bytes(tables)
     pins = keys.pins() | {"ownership_proving_key": hashlib.sha256(proving).digest()}

@@ -264,7 +264,7 @@ def test_a_proof_under_other_keys_is_refused(keys: KeyDirectory, world: World, s
     from anofel._core.keys import insecure_development_key
     from anofel.proofs.statements import SubmissionVerifier
 
-    other = SubmissionVerifier.from_bytes(insecure_development_key("submission")[1])
+    other = SubmissionVerifier.from_bytes(insecure_development_key("submission").verification)
     with pytest.raises(InvalidProof, match="not valid"):
         other.verify(*proven_membership(world, submit(world)))
 
