@@ -190,7 +190,7 @@ def test_a_file_is_named(tmp_path: Path) -> None:
         read_toml(path, Outer)
     path.write_text("nmber = 1\n")
     with pytest.raises(
-        InvalidDocument, match=r"some\.toml: has the unknown key 'nmber' \(did you mean 'number'"
+        InvalidDocument, match=r"some\.toml: line 1: has the unknown key 'nmber' \(did you mean 'number'"
     ):
         read_toml(path, Outer)
     path.write_bytes(b"#" * (1 << 21))
@@ -224,3 +224,60 @@ def test_whatever_stands_at_a_key_there_is_a_task_or_a_named_error(
     except InvalidInput:
         return
     assert Task.from_bytes(task.to_bytes()) == task
+
+
+def test_every_problem_of_a_toml_file_names_its_line() -> None:
+    text = """# a comment with number = 3
+number = 0
+names = [
+    "x = [",  # no key
+    "a",
+    "a",
+]
+free = { "q" = "[one]" }
+
+[one]
+name = "x"
+"count" = 9
+
+[[inner]]
+name = "y"
+
+[[inner]]
+colour = 1
+[shape]
+radius = '''
+count = 2
+'''
+"""
+    with pytest.raises(InvalidDocument) as caught:
+        parse_toml(text, Outer, "file")
+    assert caught.value.problems == (
+        "line 2: number must be an integer of at least 1, but is 0",
+        "line 3: names names the same thing twice",
+        "line 12: [one] count must be an integer between 1 and 4, but is 9",
+        "line 17: [inner 2] needs 'name', a text in quotes",
+        "line 18: [inner 2] has the unknown key 'colour'",
+        "line 20: [shape] radius must be a decimal number between 0.5 and 10, but is 'count = 2'",
+    )
+
+
+def test_what_stands_in_a_line_with_others_is_named_by_that_line() -> None:
+    text = 'number = 1\ninner = [\n  { name = "x" },\n  { name = 1 },\n]\none.count = 9\n'
+    with pytest.raises(InvalidDocument) as caught:
+        parse_toml(text, Outer, "file")
+    assert caught.value.problems == (
+        "line 2: [inner 2] name must be a text in quotes, but is 1",
+        "line 6: [one] needs 'name', a text in quotes",
+        "line 6: [one] count must be an integer between 1 and 4, but is 9",
+    )
+
+
+def test_a_list_under_an_unknown_name_and_a_table_without_a_line_are_found() -> None:
+    with pytest.raises(InvalidDocument) as caught:
+        parse_toml('number = 1\n\n[[inners]]\nname = "x"\n[one.parts]\na = 1\n', Outer, "file")
+    assert caught.value.problems == (
+        "line 3: has the unknown key 'inners' (did you mean 'inner'?)",
+        "line 5: [one] has the unknown key 'parts'",
+        "line 5: [one] needs 'name', a text in quotes",
+    )

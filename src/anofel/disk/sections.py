@@ -5,7 +5,8 @@ value. msgspec alone would stop at the first fault and give no plain words, no b
 for a misspelt key, so this module walks the tables itself:
 
 - every key is known, typed and within bounds, or the file is refused; a misspelt key never means its default;
-- all problems are named at once, each with its table and key, what was expected, and the nearest known word;
+- all problems are named at once, each with its line, table and key, what was expected, and the nearest known
+  word;
 - decimals stay decimals: a task means the same number on every machine, and no float is ever hashed.
 
 A class may have ``absent(values)``, which adds what follows for keys that are not there, and ``faults()``,
@@ -13,6 +14,7 @@ which yields ``(key, what is wrong)`` for fields that do not fit together.
 """
 
 import json
+import math
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass
@@ -26,6 +28,7 @@ from typing import Annotated, Any, Final, Literal, TypeVar, Union, get_args, get
 import msgspec
 
 from anofel.disk.files import read_small_file
+from anofel.disk.toml_lines import TomlLines
 from anofel.errors import InvalidInput
 
 MAX_DIGITS: Final = 40
@@ -93,7 +96,7 @@ def parse_toml(data: bytes | str, kind: type[T], name: str) -> T:
         values = tomllib.loads(text, parse_float=Decimal)
     except (ValueError, RecursionError) as error:
         raise InvalidDocument(name, [f"it is not TOML ({_first_line(error)})"]) from None
-    return read_table(values, kind, name)
+    return read_table(values, kind, name, text)
 
 
 def parse_json(data: bytes, kind: type[T], name: str) -> T:
@@ -107,22 +110,40 @@ def parse_json(data: bytes, kind: type[T], name: str) -> T:
     return read_table(values, kind, name)
 
 
-def read_table(values: Any, kind: type[T], name: str) -> T:
-    """Read nested tables as the document called ``name``. Raises ``InvalidDocument``."""
-    problems: list[str] = []
+def read_table(values: Any, kind: type[T], name: str, toml: str = "") -> T:
+    """Read nested tables as the document called ``name``, parsed from TOML. Raises ``InvalidDocument``."""
+    problems: list[_PlacedFault] = []
     made = _read_variant(values, _variants(kind) or (kind,), "", problems)
     if problems:
-        raise InvalidDocument(name, problems)
+        raise InvalidDocument(name, _in_order(problems, toml))
     return made  # type: ignore[no-any-return]
 
 
 def read_value(value: Any, kind: Any, name: str) -> Any:
     """Read one value of a type with bounds, such as an option. Raises ``InvalidDocument``."""
-    problems: list[str] = []
+    problems: list[_PlacedFault] = []
     made = _read_value(value, kind, "", "it", problems)
     if problems:
-        raise InvalidDocument(name, problems)
+        raise InvalidDocument(name, _in_order(problems))
     return made
+
+
+@dataclass(frozen=True)
+class _PlacedFault:
+    where: str
+    key: str
+    """Empty for the table itself."""
+    fault: str
+
+
+def _in_order(problems: list[_PlacedFault], toml: str = "") -> list[str]:
+    """Write problems, those of a TOML text with their lines and in their order."""
+    lines = TomlLines(toml)
+    found = [(lines.find(one.where, one.key), one) for one in problems]
+    return [
+        f"line {line}: {_at(one.where)}{one.fault}" if line else _at(one.where) + one.fault
+        for line, one in sorted(found, key=lambda entry: entry[0] or math.inf)
+    ]
 
 
 class _Unreadable:
@@ -132,22 +153,22 @@ class _Unreadable:
 _BAD: Final = _Unreadable()
 
 
-def _read_table(values: Any, kind: Any, where: str, problems: list[str]) -> Any:
+def _read_table(values: Any, kind: Any, where: str, problems: list[_PlacedFault]) -> Any:
     """Make one dataclass of a table, or append what is wrong with it."""
     if not isinstance(values, Mapping):
-        problems.append(f"{_at(where)}must be a table, but is {_shown(values)}")
+        problems.append(_PlacedFault(where, "", f"must be a table, but is {_shown(values)}"))
         return _BAD
     known = _fields_of(kind)
     before = len(problems)
     values = kind.absent(dict(values)) if hasattr(kind, "absent") else values
     for key in sorted(str(key) for key in values.keys() - known.keys()):
-        problems.append(f"{_at(where)}has the unknown key '{_cut(key)}'{nearest(key, known)}")
+        problems.append(_PlacedFault(where, key, f"has the unknown key '{_cut(key)}'{nearest(key, known)}"))
     made = {}
     for key, entry in known.items():
         if key in values:
             made[entry.name] = _read_value(values[key], entry.hint, where, key, problems)
         elif entry.is_needed:
-            problems.append(f"{_at(where)}needs '{key}', {_words(entry.hint)}")
+            problems.append(_PlacedFault(where, "", f"needs '{key}', {_words(entry.hint)}"))
     if len(problems) > before:
         return _BAD
     result = kind(**made)
@@ -156,20 +177,22 @@ def _read_table(values: Any, kind: Any, where: str, problems: list[str]) -> Any:
     return result if len(problems) == before else _BAD
 
 
-def _fault(known: dict[str, "_Field"], where: str, key: str, fault: str) -> str:
+def _fault(known: dict[str, "_Field"], where: str, key: str, fault: str) -> _PlacedFault:
     if _shape_of(known[key].hint).variants is not None:
-        return f"{_at(_inside(where, key))}{fault}"
-    return f"{_at(where)}{key}: {fault}"
+        return _PlacedFault(_inside(where, key), "", fault)
+    return _PlacedFault(where, key, f"{key}: {fault}")
 
 
-def _read_value(value: Any, hint: Any, where: str, key: str, problems: list[str]) -> Any:
+def _read_value(value: Any, hint: Any, where: str, key: str, problems: list[_PlacedFault]) -> Any:
     """Make a field of its key: a table, a list of tables, or a value that msgspec checks."""
     shape = _shape_of(hint)
     if shape.variants is not None:
         return _read_variant(value, shape.variants, _inside(where, key), problems)
     if shape.item is not None:
         if not isinstance(value, list | tuple) or not value:
-            problems.append(f"{_at(where)}{key} must be a list of tables, but is {_shown(value)}")
+            problems.append(
+                _PlacedFault(where, key, f"{key} must be a list of tables, but is {_shown(value)}")
+            )
             return _BAD
         entries = enumerate(value, start=1)
         return tuple(
@@ -182,11 +205,11 @@ def _read_value(value: Any, hint: Any, where: str, key: str, problems: list[str]
             str(misfit)
             or f"must be {_words(shape.hint)}, but is {_shown(value)}{nearest(value, shape.choices)}"
         )
-        problems.append(f"{_at(where)}{key} {fault}")
+        problems.append(_PlacedFault(where, key, f"{key} {fault}"))
         return _BAD
 
 
-def _read_variant(value: Any, variants: tuple[Any, ...], where: str, problems: list[str]) -> Any:
+def _read_variant(value: Any, variants: tuple[Any, ...], where: str, problems: list[_PlacedFault]) -> Any:
     """Read a table of which there are several: its kind says which, or else the first that has a default."""
     if len(variants) == 1 or not isinstance(value, Mapping):
         return _read_table(value, variants[0], where, problems)
@@ -195,11 +218,10 @@ def _read_variant(value: Any, variants: tuple[Any, ...], where: str, problems: l
     chosen = value.get(_VARIANT, usual[0] if usual else None)
     if chosen not in tuple(by_kind):
         wanted = _one_of(tuple(by_kind))
-        problems.append(
-            f"{_at(where)}{_VARIANT} must be {wanted}, but is {_shown(chosen)}{nearest(chosen, by_kind)}"
-            if _VARIANT in value
-            else f"{_at(where)}needs '{_VARIANT}', {wanted}"
-        )
+        fault = f"{_VARIANT} must be {wanted}, but is {_shown(chosen)}{nearest(chosen, by_kind)}"
+        if _VARIANT not in value:
+            fault = f"needs '{_VARIANT}', {wanted}"
+        problems.append(_PlacedFault(where, _VARIANT, fault))
         return _BAD
     return _read_table(value, by_kind[chosen], where, problems)
 
