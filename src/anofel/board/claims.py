@@ -8,7 +8,7 @@ import hashlib
 from dataclasses import dataclass
 
 from anofel.committee.context import AgreedSet, IterationContext, PostContext, TaskLimits
-from anofel.ids import BlobHash, GenesisHash, KeyId, SharesId, Subject, TaskId
+from anofel.ids import BlobHash, GenesisHash, KeyId, Nullifier, SetDigest, SharesId, Subject, TaskId
 from anofel.messages import Blob, Registration, Run, Submission
 from anofel.primitives import Scope
 
@@ -102,8 +102,8 @@ class SumClaim:
 
     addressee: Addressee
     iteration: IterationContext
-    sum_digest: bytes
-    set_digest: bytes
+    sum_digest: BlobHash
+    set_digest: SetDigest
     num_posts: int
 
 
@@ -113,7 +113,7 @@ class CountShareClaim:
 
     addressee: Addressee
     agreed: AgreedSet
-    bits: tuple[tuple[bytes, bytes], ...]
+    bits: tuple[tuple[Nullifier, bytes], ...]
     """Nullifier and encrypted bit of every post in the set."""
     member: int
     share: bytes
@@ -125,7 +125,7 @@ class SumShareClaim:
 
     addressee: Addressee
     agreed: AgreedSet
-    bits: tuple[tuple[bytes, bytes], ...]
+    bits: tuple[tuple[Nullifier, bytes], ...]
     count_shares: tuple[tuple[int, bytes], ...]
     member: int
     share: BlobHash

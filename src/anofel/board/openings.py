@@ -24,7 +24,7 @@ from anofel.committee.interface import EncryptedSum, Int64Vector
 from anofel.committee.permit import DecryptedCount, SumPermit
 from anofel.committee.verified import VerifiedCountShare, VerifiedShare
 from anofel.errors import InvalidInput
-from anofel.ids import BlobHash
+from anofel.ids import BlobHash, Nullifier
 from anofel.models.integer_model import IntegerModel, ModelOverflow
 from anofel.models.rules import rule_of
 from anofel.tasks.task import Task
@@ -167,7 +167,7 @@ class Openings:
         self,
         addressee: Addressee,
         agreed: AgreedSet,
-        bits: Sequence[tuple[bytes, bytes]],
+        bits: Sequence[tuple[Nullifier, bytes]],
         shares: Sequence[tuple[int, bytes]],
     ) -> DecryptedCount:
         if agreed.digest not in self._counts:
@@ -179,14 +179,14 @@ class Openings:
             self._counts[agreed.digest] = count.combine(key, self._tally(agreed, bits), agreed, verified)
         return self._counts[agreed.digest]
 
-    def _tally(self, agreed: AgreedSet, bits: Sequence[tuple[bytes, bytes]]) -> EncryptedCount:
+    def _tally(self, agreed: AgreedSet, bits: Sequence[tuple[Nullifier, bytes]]) -> EncryptedCount:
         if agreed.digest not in self._tallies:
             self._tallies[agreed.digest] = count.add(dict(bits))
         return self._tallies[agreed.digest]
 
-    def _read_sum(self, addressee: Addressee, iteration: IterationContext, digest: bytes) -> EncryptedSum:
+    def _read_sum(self, addressee: Addressee, iteration: IterationContext, digest: BlobHash) -> EncryptedSum:
         if digest not in self._encrypted or self._encrypted[digest].iteration != iteration:
             scheme, key = self._keys.read(addressee.committee)
-            data = self._attachments.read(BlobHash(digest))
+            data = self._attachments.read(digest)
             self._encrypted[digest] = scheme.read_sum(key, iteration, addressee.limits, data)
         return self._encrypted[digest]

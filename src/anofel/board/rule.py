@@ -5,8 +5,11 @@ codes never change once published.
 """
 
 from dataclasses import dataclass
+from typing import TypeVar
 
 from anofel.errors import VerificationError
+
+T = TypeVar("T")
 
 RULES: dict[str, "Rule"] = {}
 """All rules by code, in the order of the documentation."""
@@ -53,3 +56,10 @@ def require(condition: bool, broken: Rule, detail: str = "", culprit: str = "") 
     """Raise ``Rejected`` unless the condition holds."""
     if not condition:
         raise Rejected(broken, detail, culprit)
+
+
+def present(value: T | None, broken: Rule, culprit: str = "") -> T:
+    """Return what must be there. Raises ``Rejected``."""
+    if value is None:
+        raise Rejected(broken, culprit=culprit)
+    return value

@@ -22,7 +22,7 @@ from anofel.committee.context import AgreedSet, IterationContext, PostContext, T
 from anofel.committee.count import CIPHERTEXT_LENGTH
 from anofel.committee.interface import Envelope
 from anofel.errors import InvalidInput
-from anofel.ids import BlobHash, GenesisHash, TaskId
+from anofel.ids import BlobHash, GenesisHash, Nullifier, TaskId
 from anofel.messages import Class
 from anofel.primitives import ClientTree, Scope
 
@@ -119,7 +119,7 @@ class Seat:
             position=self.place,
         )
 
-    def post_context(self, *, nullifier: bytes, tag: bytes, message_key: bytes) -> PostContext:
+    def post_context(self, *, nullifier: Nullifier, tag: bytes, message_key: bytes) -> PostContext:
         """Return what the ciphertexts of one submission are bound to."""
         return PostContext(iteration=self.context, nullifier=nullifier, tag=tag, pk_sig=message_key)
 
@@ -166,7 +166,7 @@ class Seat:
         )
 
     @property
-    def counted_bits(self) -> tuple[tuple[bytes, bytes], ...]:
+    def counted_bits(self) -> tuple[tuple[Nullifier, bytes], ...]:
         """Nullifier and encrypted bit of every post in the agreed set. Raises ``InvalidInput``."""
         agreement = self.position.agreed
         if agreement is None:

@@ -16,7 +16,7 @@ from anofel.board.log import MerkleLog
 from anofel.board.records import Records
 from anofel.board.state import Bundle, CertifierState, Committee, KeyRun, State, TaskState
 from anofel.errors import InvalidInput
-from anofel.ids import KeyId, RunId, TaskId
+from anofel.ids import BlockHash, KeyId, RunId, TaskId
 from anofel.messages import Genesis, Header
 from anofel.primitives import CertifierTree, ClientTree, NameSet
 
@@ -39,7 +39,7 @@ class _Image:
     format: int
     height: int
     time: int
-    tip: bytes
+    tip: BlockHash
     epoch: int
     certifiers: dict[bytes, CertifierState]
     certifier_nodes: bytes

@@ -15,11 +15,24 @@ from anofel.board.announcement import TaskFacts
 from anofel.board.genesis import check_genesis
 from anofel.board.log import MerkleLog, chained
 from anofel.board.records import Record, Records
-from anofel.ids import BlobHash, GenesisHash, KeyId, PostingId, RunId, SharesId, Subject, TaskId
+from anofel.ids import (
+    BlobHash,
+    BlockHash,
+    GenesisHash,
+    KeyId,
+    Nullifier,
+    PostingId,
+    RunId,
+    SetDigest,
+    SharesId,
+    Subject,
+    TaskId,
+)
 from anofel.messages import Class, Genesis, Run, TaskAnnouncement
 from anofel.primitives import CertifierTree, ClientTree, NameSet
 
 NO_HISTORY = bytes(32)
+NO_BLOCK = BlockHash(b"")
 
 
 class Phase(StrEnum):
@@ -203,7 +216,7 @@ class PayloadName:
 class AcceptedSubmission:
     """An accepted submission (step 5)."""
 
-    nullifier: bytes
+    nullifier: Nullifier
     tag: bytes
     message_key: bytes
     type_commitment: bytes
@@ -222,11 +235,11 @@ class Reason(IntEnum):
 class Agreement:
     """What one ``Aggregate`` states, beside its author (D-18)."""
 
-    excluded: tuple[tuple[bytes, int], ...]
+    excluded: tuple[tuple[Nullifier, int], ...]
     """Nullifier and reason, ascending."""
-    set_digest: bytes
+    set_digest: SetDigest
     num_posts: int
-    sum_digest: bytes
+    sum_digest: BlobHash
     """SHA-256 of the sum file, which is also its name as a blob."""
 
 
@@ -282,11 +295,11 @@ class Iteration:
     num_clients: int
     client_root: bytes
     closed_at: int = 0
-    close_hash: bytes = b""
+    close_hash: BlockHash = NO_BLOCK
     aggregate_by: int = 0
     count_by: int = 0
     sum_by: int = 0
-    submissions: dict[bytes, AcceptedSubmission] = field(default_factory=dict)
+    submissions: dict[Nullifier, AcceptedSubmission] = field(default_factory=dict)
     tags: set[bytes] = field(default_factory=set)
     end_votes: set[TaskId] = field(default_factory=set)
     positions: list[Position] = field(default_factory=list)
@@ -334,7 +347,7 @@ class State:
     height: int = 0
     """The block that is being filled."""
     time: int = 0
-    tip: bytes = b""
+    tip: BlockHash = NO_BLOCK
     """Hash of the last block; that of genesis before the first."""
     num_postings: int = 0
     num_bytes: int = 0
@@ -360,7 +373,9 @@ class State:
     def at_genesis(cls, genesis: Genesis) -> "State":
         """Return the board before its first block. Raises ``InvalidGenesis``."""
         check_genesis(genesis)
-        state = cls(genesis=genesis, genesis_hash=genesis.hash, time=genesis.time, tip=genesis.hash)
+        state = cls(
+            genesis=genesis, genesis_hash=genesis.hash, time=genesis.time, tip=BlockHash(genesis.hash)
+        )
         state.certifier_roots.append(state.certifier_tree.root().to_bytes())
         return state
 

@@ -14,7 +14,7 @@ from typing import Generic, TypeVar
 from anofel.committee.context import IterationContext, PostContext, TaskLimits, digest_of_set
 from anofel.committee.errors import DoesNotFit, NotAgreed, PayloadRefused
 from anofel.committee.interface import CheckedPayload, EncryptedSum
-from anofel.ids import KeyId
+from anofel.ids import KeyId, Nullifier, SetDigest
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class PostPayload:
     limits: TaskLimits
 
     @property
-    def nullifier(self) -> bytes:
+    def nullifier(self) -> Nullifier:
         """The post it belongs to."""
         return self.context.nullifier
 
@@ -42,7 +42,7 @@ class PostAccumulator(ABC, Generic[Payload, Sum]):
 
     def __init__(self, key_id: KeyId, iteration: IterationContext, limits: TaskLimits) -> None:
         self._key_id, self.iteration, self.limits = key_id, iteration, limits
-        self._nullifiers: set[bytes] = set()
+        self._nullifiers: set[Nullifier] = set()
         self._finished = False
 
     @abstractmethod
@@ -50,7 +50,7 @@ class PostAccumulator(ABC, Generic[Payload, Sum]):
         """Add what was parsed."""
 
     @abstractmethod
-    def make_sum(self, set_digest: bytes) -> Sum:
+    def make_sum(self, set_digest: SetDigest) -> Sum:
         """Return the sum of what was added."""
 
     @property

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from anofel.committee.errors import DoesNotFit, InvalidCommittee, InvalidContext
-from anofel.ids import GenesisHash, KeyId, TaskId
+from anofel.ids import BlobHash, BlockHash, GenesisHash, KeyId, Nullifier, SetDigest, TaskId
 
 MAX_MEMBERS = 16
 """The largest committee; Δ = n! and the number of DKG messages stay small."""
@@ -119,7 +119,7 @@ class PostContext:
     """One post: the iteration and the values that the submission proof makes unique."""
 
     iteration: IterationContext
-    nullifier: bytes
+    nullifier: Nullifier
     tag: bytes
     pk_sig: bytes
 
@@ -137,10 +137,10 @@ class AgreedSet:
 
     iteration: IterationContext
     key_id: KeyId
-    close_hash: bytes
+    close_hash: BlockHash
     """Hash of the block that closed the iteration."""
-    set_digest: bytes
-    sum_digest: bytes
+    set_digest: SetDigest
+    sum_digest: BlobHash
     num_posts: int
     min_clients: int
 
@@ -168,12 +168,12 @@ class AgreedSet:
         return state.digest()
 
 
-def digest_of_set(nullifiers: Iterable[bytes]) -> bytes:
+def digest_of_set(nullifiers: Iterable[Nullifier]) -> SetDigest:
     """Name a set of posts by their nullifiers, in no particular order (SHA-256 over the sorted list)."""
     ordered = sorted(nullifiers)
     if len(set(ordered)) != len(ordered):
         raise InvalidContext("A post stands in a set once.")
-    return hashlib.sha256(b"anofel/1/committee/set" + b"".join(ordered)).digest()
+    return SetDigest(hashlib.sha256(b"anofel/1/committee/set" + b"".join(ordered)).digest())
 
 
 def _check_digests(**fields: bytes) -> None:

@@ -20,7 +20,7 @@ from anofel.committee.permit import DecryptedCount, counted
 from anofel.committee.refusal import reasons_of, refuse_batch, refusing
 from anofel.committee.verified import VerifiedCountShare
 from anofel.errors import InvalidInput
-from anofel.ids import KeyId
+from anofel.ids import KeyId, Nullifier, SetDigest
 
 CIPHERTEXT_LENGTH = 64
 SHARES_ID_LENGTH = 32
@@ -124,12 +124,12 @@ class CountedKey(Protocol):
 class EncryptedCount:
     """The sum of a set's encrypted bits."""
 
-    set_digest: bytes
+    set_digest: SetDigest
     num_posts: int
     ciphertext: bytes
 
 
-def add(bits: Mapping[bytes, bytes]) -> EncryptedCount:
+def add(bits: Mapping[Nullifier, bytes]) -> EncryptedCount:
     """Add the encrypted bits of a set, given by nullifier (step 7)."""
     if len(bits) > MAX_POSTS:
         raise InvalidInput(f"A committee adds at most {MAX_POSTS} posts, not {len(bits)}.")

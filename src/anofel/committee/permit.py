@@ -7,7 +7,7 @@
 
 from anofel.committee.context import AgreedSet, IterationContext
 from anofel.committee.errors import NotAgreed, TooFewClients
-from anofel.ids import KeyId
+from anofel.ids import BlobHash, KeyId, SetDigest
 
 _MADE_HERE = object()
 """Known only to the functions that may make counts and permits."""
@@ -72,8 +72,8 @@ class SumPermit:
         *,
         key_id: KeyId,
         iteration: IterationContext,
-        set_digest: bytes,
-        sum_digest: bytes,
+        set_digest: SetDigest,
+        sum_digest: BlobHash,
         num_posts: int,
         min_clients: int,
     ) -> AgreedSet:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from anofel.ids import TaskId
+from anofel.ids import BlockHash, Nullifier, SetDigest, TaskId
 from anofel.messages.blobs import Blob
 from anofel.messages.view import View
 
@@ -11,7 +11,7 @@ from anofel.messages.view import View
 class Exclusion(View):
     """A submission that a committee leaves out of the sum, and why."""
 
-    nullifier: bytes
+    nullifier: Nullifier
     reason: int
 
 
@@ -22,9 +22,9 @@ class Aggregate(View):
     task: TaskId
     iteration: int
     member: int
-    close_hash: bytes
+    close_hash: BlockHash
     excluded: tuple[Exclusion, ...]
-    set_digest: bytes
+    set_digest: SetDigest
     num_posts: int
     sum: Blob
 

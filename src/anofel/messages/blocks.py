@@ -3,7 +3,7 @@
 import hashlib
 from dataclasses import dataclass
 
-from anofel.ids import GenesisHash
+from anofel.ids import BlockHash, GenesisHash
 from anofel.messages.signing import on_board
 from anofel.messages.view import View
 
@@ -14,7 +14,7 @@ class Header(View):
 
     height: int
     time: int
-    previous: bytes
+    previous: BlockHash
     postings: bytes
     certifiers: bytes
     clients: bytes
@@ -25,9 +25,9 @@ class Header(View):
     epoch: int
     rules: int
 
-    def hash(self, genesis: GenesisHash) -> bytes:
+    def hash(self, genesis: GenesisHash) -> BlockHash:
         """The name of this block on a board."""
-        return hashlib.sha256(on_board(b"anofel/1/header", genesis, self.to_bytes())).digest()
+        return BlockHash(hashlib.sha256(on_board(b"anofel/1/header", genesis, self.to_bytes())).digest())
 
     def vote_bytes(self, genesis: GenesisHash) -> bytes:
         """What a validator signs when it votes for this block."""

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from anofel.ids import Nullifier
 from anofel.messages.blobs import Blob
 from anofel.messages.view import View
 
@@ -32,7 +33,7 @@ class Submission(View):
 
     bundle: int
     iteration: int
-    nullifier: bytes
+    nullifier: Nullifier
     tag: bytes
     type_commitment: bytes
     proof: bytes

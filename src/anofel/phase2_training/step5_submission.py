@@ -21,7 +21,7 @@ from anofel.board.statements import ballot_statement, submission_statement
 from anofel.committee.count import TypeOpening
 from anofel.committee.interface import Contribution, Int64Vector, Prepared, Scheme
 from anofel.errors import InvalidInput
-from anofel.ids import GenesisHash
+from anofel.ids import GenesisHash, Nullifier
 from anofel.messages import KeyAuthor, Posting, Submission, SubmittedPart, make_posting
 from anofel.phase1_setup.step1b_certification import Credential
 from anofel.primitives import ClientTree, Commitment, MessageSecret, Salt, Scope, TypeBlinding, TypeCommitment
@@ -34,7 +34,7 @@ class Membership:
 
     bundle: int
     iteration: int
-    nullifier: bytes
+    nullifier: Nullifier
     tag: bytes
     type_commitment: bytes
     proof: bytes
@@ -79,18 +79,21 @@ def prove_membership(
     msk, d, dt = credential.msk, credential.d, credential.dt
     secret, scope = MessageSecret.generate(), Scope(genesis, bundle, iteration)
     message_key = secret.public_key()
-    shown = {
-        "nullifier": msk.iteration_nullifier(d, scope).to_bytes(),
-        "tag": msk.tag(message_key.hash()).to_bytes(),
-        "type_commitment": TypeCommitment(dt, rho).to_bytes(),
-    }
+    nullifier = Nullifier(msk.iteration_nullifier(d, scope).to_bytes())
+    tag = msk.tag(message_key.hash()).to_bytes()
+    type_commitment = TypeCommitment(dt, rho).to_bytes()
     statement = submission_statement(
-        client_root=clients.root().to_bytes(), scope=scope, message_key=message_key.to_bytes(), **shown
+        client_root=clients.root().to_bytes(),
+        scope=scope,
+        nullifier=nullifier,
+        tag=tag,
+        type_commitment=type_commitment,
+        message_key=message_key.to_bytes(),
     )
     path = clients.path(clients.position(Commitment(d, msk, dt, salt)))
     witness = SubmissionWitness(d=d, dt=dt, salt=salt, msk=msk, path=path, rho=rho)
     proof = prover.prove(statement, witness).to_bytes()
-    return Membership(bundle=bundle, iteration=iteration, proof=proof, message_secret=secret, **shown)
+    return Membership(bundle, iteration, nullifier, tag, type_commitment, proof, secret)
 
 
 @dataclass(frozen=True, repr=False)

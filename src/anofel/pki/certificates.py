@@ -48,7 +48,7 @@ from cryptography.x509.verification import (
 from cryptography.x509.verification import VerificationError as _PathRefused
 
 from anofel.errors import InvalidInput, InvalidKeyFile, InvalidSignature, VerificationError
-from anofel.ids import Subject
+from anofel.ids import CertificateId, Subject
 
 MAX_CHAIN: Final = 4
 """Certificates a role-holder presents, leaf first, without the root."""
@@ -109,7 +109,7 @@ class Identity:
 
     __slots__ = ("certificate_id", "issuer", "name", "organisation", "public_key", "purpose", "subject")
 
-    certificate_id: bytes
+    certificate_id: CertificateId
     subject: Subject
     name: str
     """The leaf's distinguished name (RFC 4514), for people and for what a client demands of a committee."""
@@ -187,7 +187,7 @@ def verify_chain(chain: Sequence[bytes], roots: Sequence[bytes], purpose: Purpos
     key = _leaf_key(leaf)  # (3)
     _validate(leaf, intermediates, parse_roots(roots), purpose, _moment(time))  # (4) to (9)
     identity = Identity.__new__(Identity)
-    identity.certificate_id = hashlib.sha256(chain[0]).digest()
+    identity.certificate_id = CertificateId(hashlib.sha256(chain[0]).digest())
     identity.subject = subject_of_key(key)
     identity.name, identity.issuer = _readable(leaf.subject), _readable(leaf.issuer)
     identity.organisation = organisation_of(leaf.subject)

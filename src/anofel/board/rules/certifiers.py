@@ -2,7 +2,7 @@
 
 from anofel.board.author import Author
 from anofel.board.claims import Claim, PossessionClaim
-from anofel.board.rule import require, rule
+from anofel.board.rule import present, require, rule
 from anofel.board.rules.common import holder
 from anofel.board.state import CertifierState, State
 from anofel.messages import CertifierKeyOffer, RevokeCertifier
@@ -43,9 +43,8 @@ def apply_key(state: State, body: CertifierKeyOffer, author: Author, _posting_id
 def check_revocation(state: State, body: RevokeCertifier, author: Author) -> Claim:
     """Check a revocation."""
     identity = holder(author).identity
-    known = state.certifiers.get(body.key)
-    require(known is not None and known.in_force, UNKNOWN)
-    assert known is not None
+    known = present(state.certifiers.get(body.key), UNKNOWN)
+    require(known.in_force, UNKNOWN)
     is_operator = identity.purpose is Purpose.OPERATOR
     require(is_operator or known.holder == identity.subject, NOT_HOLDER, culprit=identity.name)
     require(is_operator or not body.new_epoch, NEW_EPOCH, culprit=identity.name)

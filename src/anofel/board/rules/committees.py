@@ -7,7 +7,7 @@ members round by round, and by everybody when a member posts the key; a key coun
 from anofel.board.author import Author
 from anofel.board.claims import Claim, KeyClaim
 from anofel.board.key_runs import complete_rounds, max_rounds, min_rounds, num_speakers, shape_of, speakers
-from anofel.board.rule import require, rule
+from anofel.board.rule import present, require, rule
 from anofel.board.rules.common import MEMBER, check_blob, holder
 from anofel.board.state import (
     Committee,
@@ -75,9 +75,7 @@ def check_round(state: State, body: DkgRound, author: Author) -> Claim:
     if known is not None:
         require(not known.done, UNKNOWN, culprit=name)
         check_base(state, known, name)
-    run = body.run if known is None else known.run
-    require(run is not None, UNKNOWN, culprit=name)
-    assert run is not None
+    run = present(body.run if known is None else known.run, UNKNOWN, culprit=name)
     if known is None:
         _check_description(state, run, author)
     require(body.round < max_rounds(run), LENGTH, culprit=name)
@@ -138,14 +136,13 @@ def _is_possible(run: Run) -> bool:
 
 def apply_round(state: State, body: DkgRound, author: Author, posting_id: PostingId) -> None:
     """Record the message."""
-    run = state.runs.get(body.run_id)
-    if run is None:
-        assert body.run is not None
-        run = KeyRun(body.run_id, body.run, holder(author).subject, state.height)
+    if body.run is not None and body.run_id not in state.runs:
+        opened = KeyRun(body.run_id, body.run, holder(author).subject, state.height)
         if body.run.handover is not None:
             old = state.committees[body.run.handover.key_id].current
-            run.base, run.share_epoch = old.shares_id, old.share_epoch + 1
-        state.runs[body.run_id] = run
+            opened.base, opened.share_epoch = old.shares_id, old.share_epoch + 1
+        state.runs[body.run_id] = opened
+    run = state.runs[body.run_id]
     if body.round == 0:
         identity = holder(author).identity
         run.entered[body.sender] = CommitteeMember(identity.name, identity.issuer, identity.organisation)
@@ -156,9 +153,7 @@ def apply_round(state: State, body: DkgRound, author: Author, posting_id: Postin
 def check_key(state: State, body: CommitteeKeyVote, author: Author) -> Claim:
     """Check one member's posting of the key."""
     name = holder(author).name
-    known = state.runs.get(body.run_id)
-    require(known is not None, UNKNOWN, culprit=name)
-    assert known is not None
+    known = present(state.runs.get(body.run_id), UNKNOWN, culprit=name)
     members = known.run.members
     require(
         1 <= body.member <= len(members) and members[body.member - 1] == holder(author).subject,

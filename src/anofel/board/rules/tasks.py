@@ -3,7 +3,7 @@
 from anofel.board.announcement import check_fits, facts_of
 from anofel.board.author import Author
 from anofel.board.claims import Claim, ModelClaim
-from anofel.board.rule import Rejected, require, rule
+from anofel.board.rule import Rejected, present, require, rule
 from anofel.board.rules.common import check_blob, find_own_task, holder, open_sitting
 from anofel.board.seat import Seat
 from anofel.board.size_classes import NoSizeClass, size_class_of
@@ -117,9 +117,9 @@ def apply_task(state: State, body: TaskAnnouncement, author: Author, posting_id:
 def check_model(state: State, body: Model, author: Author) -> Claim:
     """Check the model that opens an iteration."""
     task, name = find_own_task(state, body.task, author), holder(author).name
-    bundle = state.bundles.get(-1 if task.bundle is None else task.bundle)
-    due = bundle is not None and bundle.phase is Phase.WAITING and not task.ended
-    require(due and bundle is not None and body.iteration == bundle.iterations + 1, NOT_DUE, culprit=name)
+    bundle = present(None if task.bundle is None else state.bundles[task.bundle], NOT_DUE, culprit=name)
+    due = bundle.phase is Phase.WAITING and not task.ended and body.iteration == bundle.iterations + 1
+    require(due, NOT_DUE, culprit=name)
     require(task.model_iteration < body.iteration, POSTED, culprit=name)
     check_blob(state, body.model, state.genesis.limits.max_model_bytes)
     free = task.model is None or (task.summed and task.facts.own_rule)

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 from anofel.committee.context import IterationContext, PostContext, TaskLimits
+from anofel.ids import BlobHash, Nullifier, SetDigest
 
 Bytes: TypeAlias = bytes | bytearray | memoryview
 
@@ -15,7 +16,7 @@ class Envelope:
     proof: bytes
     """The scheme's part: for ``lattice`` R and its proof of knowledge, for ``paillier`` a digest."""
     payload_length: int
-    payload_sha256: bytes
+    payload_sha256: BlobHash
     bit: bytes = b""
     """The ballot's encrypted bit for this committee; contribution proofs are bound to it."""
 
@@ -50,7 +51,7 @@ class CheckedPayload(Protocol):
     """A payload that ``verify_payload`` accepted, parsed."""
 
     @property
-    def nullifier(self) -> bytes:
+    def nullifier(self) -> Nullifier:
         """The post it belongs to."""
         ...
 
@@ -69,7 +70,7 @@ class EncryptedSum(Protocol):
         ...
 
     @property
-    def set_digest(self) -> bytes:
+    def set_digest(self) -> SetDigest:
         """``digest_of_set`` over the posts that were added."""
         ...
 
@@ -79,7 +80,7 @@ class EncryptedSum(Protocol):
         ...
 
     @property
-    def digest(self) -> bytes:
+    def digest(self) -> BlobHash:
         """SHA-256 over ``to_bytes()``; it stands in ``AgreedSet.sum_digest``."""
         ...
 

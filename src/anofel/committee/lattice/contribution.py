@@ -21,6 +21,7 @@ from anofel.committee.interface import Bytes, Contribution, Envelope, Int64Vecto
 from anofel.committee.kept import Kept
 from anofel.committee.lattice.key import LatticeKey
 from anofel.committee.refusal import reason_of, reasons_of, refuse_batch, refusing
+from anofel.ids import BlobHash
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,7 @@ def encrypt(prepared: LatticePrepared, values: Int64Vector) -> Contribution:
     envelope = Envelope(
         proof=prepared.sealed.envelope,
         payload_length=len(payload),
-        payload_sha256=hashlib.sha256(payload).digest(),
+        payload_sha256=BlobHash(hashlib.sha256(payload).digest()),
         bit=prepared.bit,
     )
     return Contribution(envelope, payload)

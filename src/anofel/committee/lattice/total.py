@@ -15,6 +15,7 @@ from anofel.committee.interface import Bytes, Int64Vector
 from anofel.committee.lattice.contribution import LatticePayload, codec, core_iteration
 from anofel.committee.lattice.key import LatticeKey, LatticeShare
 from anofel.committee.refusal import refusing
+from anofel.ids import BlobHash, SetDigest
 
 SHARES_ID_LENGTH = 32
 SET_DIGEST_LENGTH = 32
@@ -26,7 +27,7 @@ class LatticeSum:
 
     iteration: IterationContext
     limits: TaskLimits
-    set_digest: bytes
+    set_digest: SetDigest
     content: core.Sum = field(repr=False)
 
     @property
@@ -40,9 +41,9 @@ class LatticeSum:
         return self.set_digest + self.content.to_bytes()
 
     @cached_property
-    def digest(self) -> bytes:
+    def digest(self) -> BlobHash:
         """SHA-256 over ``to_bytes()``."""
-        return hashlib.sha256(self.encoded).digest()
+        return BlobHash(hashlib.sha256(self.encoded).digest())
 
     def to_bytes(self) -> bytes:
         """Encode canonically."""
@@ -63,7 +64,7 @@ class LatticeAccumulator(PostAccumulator[LatticePayload, LatticeSum]):
         with refusing(DoesNotFit):
             self._sum.add(payload.checked)
 
-    def make_sum(self, set_digest: bytes) -> LatticeSum:
+    def make_sum(self, set_digest: SetDigest) -> LatticeSum:
         """Return the sum of what was added."""
         with refusing(PayloadRefused):
             content = self._sum.finish()
@@ -75,7 +76,7 @@ def read_sum(iteration: IterationContext, limits: TaskLimits, data: Bytes) -> La
     encoded = bytes(data)
     with refusing(PayloadRefused):
         content = core.Sum.read(codec(limits), encoded[SET_DIGEST_LENGTH:])
-    return LatticeSum(iteration, limits, encoded[:SET_DIGEST_LENGTH], content)
+    return LatticeSum(iteration, limits, SetDigest(encoded[:SET_DIGEST_LENGTH]), content)
 
 
 def make_share(key: LatticeKey, share: LatticeShare, total: LatticeSum, agreed: AgreedSet) -> bytes:

@@ -34,6 +34,7 @@ from anofel.committee.paillier.arithmetic.transcript import Transcript, append_p
 from anofel.committee.paillier.arithmetic.zero import SecretZeroWitness, ZeroProof, ZeroStatement
 from anofel.committee.paillier.key import PaillierKey
 from anofel.committee.refusal import refuse_batch
+from anofel.ids import BlobHash
 
 
 class SecretPreparation(Kept):
@@ -124,7 +125,7 @@ def encrypt(prepared: SecretPreparation, values: Int64Vector) -> Contribution:
         bit = witness.bit
         statement = ZeroStatement(key, prepared.context, bit, payload, zero.fold(key, folding))
         payload += zero.prove(statement, folding, witness).to_bytes(key.modulus_bits)
-    digest = hashlib.sha256(payload).digest()
+    digest = BlobHash(hashlib.sha256(payload).digest())
     binding = _binding(key, prepared.context, len(payload), digest)
     envelope = Envelope(proof=binding, payload_length=len(payload), payload_sha256=digest, bit=bit)
     return Contribution(envelope, payload)

@@ -40,6 +40,7 @@ from anofel.committee.paillier.arithmetic.sharing import lagrange
 from anofel.committee.paillier.arithmetic.transcript import Transcript
 from anofel.committee.paillier.contribution import CheckedCiphertexts, read_residues
 from anofel.committee.paillier.key import PaillierKey, SecretPaillierShare
+from anofel.ids import BlobHash, SetDigest
 
 
 @dataclass(frozen=True)
@@ -48,15 +49,15 @@ class CiphertextSum:
 
     iteration: IterationContext
     limits: TaskLimits
-    set_digest: bytes
+    set_digest: SetDigest
     num_posts: int
     residues: list[int] = field(repr=False)
     modulus_bits: int
 
     @cached_property
-    def digest(self) -> bytes:
+    def digest(self) -> BlobHash:
         """SHA-256 over ``to_bytes()``."""
-        return hashlib.sha256(self.to_bytes()).digest()
+        return BlobHash(hashlib.sha256(self.to_bytes()).digest())
 
     def to_bytes(self) -> bytes:
         """Encode canonically."""
@@ -79,7 +80,7 @@ class CiphertextAccumulator(PostAccumulator[CheckedCiphertexts, CiphertextSum]):
         square = self._key.square
         self._residues = [a * c % square for a, c in zip(self._residues, payload.residues, strict=True)]
 
-    def make_sum(self, set_digest: bytes) -> CiphertextSum:
+    def make_sum(self, set_digest: SetDigest) -> CiphertextSum:
         """Return the sum of what was added."""
         bits = self._key.modulus_bits
         return CiphertextSum(self.iteration, self.limits, set_digest, self.num_posts, self._residues, bits)
@@ -89,7 +90,7 @@ def read_sum(key: PaillierKey, iteration: IterationContext, limits: TaskLimits, 
     """Parse a sum that somebody else published. Raises ``PayloadRefused``."""
     reader = IntegerReader(bytes(data))
     try:
-        set_digest, num_posts = reader.raw(DIGEST_LENGTH), reader.number(4)
+        set_digest, num_posts = SetDigest(reader.raw(DIGEST_LENGTH)), reader.number(4)
         body = reader.raw(Packing.of(limits, key.modulus_bits).count * 2 * width(key.modulus_bits))
         reader.end()
     except Malformed as error:
