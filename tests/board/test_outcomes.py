@@ -6,7 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from anofel.board.state import Phase, Progress
+from anofel.board import roots
+from anofel.board.state import Outcome, Phase, Progress
 from anofel.committee.errors import TooFewClients
 from anofel.messages import EndIteration, EndTask, Posting, RevokeCertifier
 from anofel.models.rules import rule_of
@@ -68,6 +69,31 @@ def test_enough_clients_for_one_task_are_not_enough_for_another(stages: Stages) 
     world.blocks_until(Phase.CLOSED)
     phase3(world)
     assert progress(world) == [Progress.SUMMED, Progress.TOO_FEW]
+
+
+def test_the_outcomes_of_iterations_stay_in_the_state_and_under_the_root(stages: Stages) -> None:
+    world = stages("open")
+    for client, target in enumerate((0, 0, 1)):
+        world.board.post(a_submission(world, client, target))
+    world.blocks_until(Phase.CLOSED)
+    phase3(world)
+    next_iteration(world)
+    outcomes = [world.task_state(owner).outcomes for owner in world.owners]
+    first = [stated for (stated,) in outcomes]
+    assert [(one.iteration, one.progress, one.posts, one.excluded) for one in first] == [
+        (1, Progress.SUMMED, 3, 0),
+        (1, Progress.TOO_FEW, 3, 0),
+    ]
+    assert [(one.count, one.releases) for one in first] == [(2, 1), (1, 0)]
+    assert all(one.opened_at < one.closed_at < one.over_at for one in first)
+    task = world.task_state(world.owners[0])
+    before = roots.tasks(world.board.state)
+    for name in Outcome.__dataclass_fields__:
+        changed = Progress.FAILED if name == "progress" else 77
+        task.outcomes = (replace(first[0], **{name: changed}),)
+        assert roots.tasks(world.board.state) != before, name
+    task.outcomes = (first[0],)
+    assert roots.tasks(world.board.state) == before
 
 
 # Payloads

@@ -12,6 +12,7 @@ from anofel.board.state import (
     Agreement,
     Bundle,
     Iteration,
+    Outcome,
     Phase,
     Position,
     Progress,
@@ -189,10 +190,29 @@ def _take_sum(position: Position, task: TaskState, opened: SumResult | None) -> 
 def _finish_if_over(sitting: Sitting) -> None:
     state, bundle = sitting.state, sitting.bundle
     if all(position.progress.is_outcome for position in sitting.iteration.positions):
+        for seat in sitting.seats:
+            if seat.position.progress is not Progress.ABSENT:
+                seat.task.outcomes = (*seat.task.outcomes, _outcome(state.height, seat))
         bundle.phase = Phase.WAITING
         bundle.model_by = state.height + sitting.size.model
         if not state.live_tasks(bundle):
             _end_bundle(state, bundle)
+
+
+def _outcome(height: int, seat: Seat) -> Outcome:
+    current, position = seat.iteration, seat.position
+    return Outcome(
+        iteration=current.number,
+        progress=position.progress,
+        num_clients=current.num_clients,
+        posts=len(current.submissions),
+        excluded=len(position.agreed.excluded) if position.agreed else 0,
+        count=position.count,
+        releases=seat.task.releases,
+        opened_at=current.opened_at,
+        closed_at=current.closed_at,
+        over_at=height,
+    )
 
 
 # Waiting → Open

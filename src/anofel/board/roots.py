@@ -13,6 +13,7 @@ from anofel.board.state import (
     CommitteeShares,
     Iteration,
     KeyRun,
+    Outcome,
     Position,
     State,
     TaskState,
@@ -84,6 +85,14 @@ def _task(task: TaskState) -> Iterator[Part]:
     yield from (task.task_id, task.owner, task.size_class, task.announced_at, task.bundle, task.position)
     yield from (task.model, task.model_iteration, task.next_model, int(task.summed), task.releases)
     yield from (int(task.ended), task.history)
+    for outcome in task.outcomes:
+        yield digest("outcome", _outcome(outcome))
+
+
+def _outcome(outcome: Outcome) -> Iterator[Part]:
+    yield from (outcome.iteration, outcome.progress.value, outcome.num_clients, outcome.posts)
+    yield from (outcome.excluded, outcome.count, outcome.releases)
+    yield from (outcome.opened_at, outcome.closed_at, outcome.over_at)
 
 
 def _position(position: Position) -> Iterator[Part]:

@@ -171,6 +171,27 @@ class LedgerEntry:
 
 
 @dataclass(slots=True)
+class Outcome:
+    """How an iteration ended for a task: what stays when the iteration itself is forgotten."""
+
+    iteration: int
+    progress: Progress
+    num_clients: int
+    """Registered clients under the root of the iteration."""
+    posts: int
+    """Accepted submissions."""
+    excluded: int
+    """Those whose payloads the committee left out."""
+    count: int | None
+    """Updates for this task; None if the count was not opened."""
+    releases: int
+    """Releases of the task up to here, this iteration included."""
+    opened_at: int
+    closed_at: int
+    over_at: int
+
+
+@dataclass(slots=True)
 class TaskState(Record):
     """An announced task (step 1.d)."""
 
@@ -195,6 +216,8 @@ class TaskState(Record):
     releases: int = 0
     ended: bool = False
     ledger: list[LedgerEntry] = field(default_factory=list)
+    outcomes: tuple[Outcome, ...] = ()
+    """Of its iterations, in their order; none for one that it did not see."""
     history: bytes = NO_HISTORY
 
     @property
