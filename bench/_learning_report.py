@@ -25,7 +25,7 @@ central training (which the command now trains for 40 iterations) are of earlier
 
 MEANINGFUL = 100
 """A share of hardly any training says nothing."""
-PAPER_ACCURACY = {"mnist-iid": 0.9927, "cifar-resnet20": 0.9060}
+PAPER_ACCURACY = {"mnist-iid": 0.9927, "cifar-resnet20-full": 0.9060, "cifar-resnet20-noniid": 0.7661}
 """Of AnoFel §5, with the paper's own privacy formula."""
 
 
@@ -65,13 +65,19 @@ def write(result: dict[str, Any], directory: Path) -> Path:
 
 
 def _earlier_parts(path: Path, result: dict[str, Any]) -> dict[str, Any]:
-    """Join the parts of both; the result's own win."""
+    """Join the parts of both; the result's own win, and runs of a part with other settings are dropped."""
     if not path.exists():
         return {}
     earlier = json.loads(path.read_text())
-    if any(earlier.get(name) != result[name] for name in ("command", "shortened", "seed", "machine")):
+    if any(earlier.get(name) != result[name] for name in ("command", "shortened")):
         return {}
-    variants = {part["name"]: part for part in (*earlier["variants"], *result["variants"])}
+    variants = {part["name"]: part for part in earlier["variants"]}
+    for part in result["variants"]:
+        before = variants.get(part["name"])
+        if before is not None and before["task"] == part["task"]:
+            runs = {run["seed"]: run for run in (*before["runs"], *part["runs"])}
+            part = {**part, "runs": [runs[seed] for seed in sorted(runs)]}
+        variants[part["name"]] = part
     joined: dict[str, Any] = {"variants": list(variants.values())}
     for name in ("encrypted", "spread"):
         parts = {part["clients"]: part for part in (*earlier.get(name, ()), *result[name])}
@@ -87,11 +93,16 @@ def plot(result: dict[str, Any], path: Path) -> None:
 
     figure, axes = pyplot.subplots(figsize=(7, 4.2))
     for variant in result["variants"]:
-        scores, name = variant["scores"], variant["name"]
-        if len(scores) == 1:
-            axes.axhline(scores[0], label=name, linewidth=1, linestyle="--", color="grey")
-        else:
-            axes.plot(range(1, len(scores) + 1), scores, label=name, linewidth=1.4)
+        curves, name = [run["scores"] for run in variant["runs"]], variant["name"]
+        if len(curves[0]) == 1:
+            axes.axhline(_mean_end(variant), label=name, linewidth=1, linestyle="--", color="grey")
+            continue
+        iterations = range(1, len(curves[0]) + 1)
+        means = [statistics.fmean(scores) for scores in zip(*curves, strict=True)]
+        (line,) = axes.plot(iterations, means, label=name, linewidth=1.4)
+        if len(curves) > 1:
+            lowest, highest = [list(map(of, zip(*curves, strict=True))) for of in (min, max)]
+            axes.fill_between(iterations, lowest, highest, color=line.get_color(), alpha=0.2, linewidth=0)
     axes.set_xlabel("iteration")
     axes.set_ylabel(result["measure"])
     axes.set_title(result["title"] + (" (shortened)" if result["shortened"] else ""), fontsize=10)
@@ -121,29 +132,48 @@ def write_page(directory: Path = RESULTS, page: Path = PAGE) -> None:
 
 
 def _section(result: dict[str, Any]) -> list[str]:
-    made = result["machine"]
     lines = [f"## {result['title']}", ""]
     if result["shortened"]:
         lines += [f"**Shortened:** {result['shortened']}.", ""]
     lines += [f"![{result['title']}](results/{result['experiment']}.png)", ""]
     lines += [
-        f"| variant | iterations | ε (δ = 1e-5) | {result['measure']} at the end | best |",
-        "|---|---|---|---|---|",
+        f"| variant | iterations | ε (δ = 1e-5) | {result['measure']} at the end "
+        "| runs | range | CPU, one run |",
+        "|---|---|---|---|---|---|---|",
     ]
     for variant in result["variants"]:
-        scores = variant["scores"]
-        start = f"| {variant['name']} | {variant['iterations']} | {variant['epsilon']} "
-        lines.append(f"{start}| {scores[-1]:.4f} | {max(scores):.4f} |")
+        ends, seconds = _ends(variant), [run["cpu_seconds"] for run in variant["runs"]]
+        spread = f"{min(ends):.4f} – {max(ends):.4f}" if len(ends) > 1 else ""
+        spent = "" if None in seconds else f"{statistics.fmean(seconds) / 60:.1f} min"
+        lines.append(
+            f"| {variant['name']} | {variant['iterations']} | {variant['epsilon']} "
+            f"| {statistics.fmean(ends):.4f} | {len(ends)} | {spread} | {spent} |"
+        )
     if result["experiment"] in PAPER_ACCURACY:
         figure = PAPER_ACCURACY[result["experiment"]]
-        lines.append(f"| the paper's figure | | 0.9 by its own formula | {figure:.4f} | |")
+        lines.append(f"| the paper's figure | | 0.9 by its own formula | {figure:.4f} | | | |")
     lines += ["", *_spread(result), *_overhead(result)]
-    lines += [
-        f"`{result['command']}`, seed {result['seed']}, {made['cpu']} with {made['cores']} cores,",
-        f"one thread, Python {made['python']}, NumPy {made['numpy']}, PyTorch {made['torch']}.",
-        "",
+    seeds = sorted({run["seed"] for part in result["variants"] for run in part["runs"]})
+    lines += [f"`{result['command']}`, seeds {', '.join(map(str, seeds))}, one thread."]
+    machines = [
+        (made["cpu"], made["cores"], made["python"], made["numpy"], made["torch"])
+        for part in result["variants"]
+        for run in part["runs"]
+        for made in run["machines"]
     ]
-    return lines
+    lines += [
+        f"{cpu} with {cores} cores, Python {python}, NumPy {numpy}, PyTorch {torch}."
+        for cpu, cores, python, numpy, torch in dict.fromkeys(machines)
+    ]
+    return [*lines, ""]
+
+
+def _ends(variant: dict[str, Any]) -> list[float]:
+    return [run["scores"][-1] for run in variant["runs"]]
+
+
+def _mean_end(variant: dict[str, Any]) -> float:
+    return statistics.fmean(_ends(variant))
 
 
 def _spread(result: dict[str, Any]) -> list[str]:

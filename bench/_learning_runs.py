@@ -4,8 +4,8 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -65,31 +65,6 @@ class Judge:
         return accuracy(probabilities, self._test.labels)
 
 
-class HalfPrecision:
-    """Local epochs with the products of a network in bfloat16; parameters and updates stay as they are."""
-
-    def __init__(self, trainer: Trainer) -> None:
-        self._trainer = trainer
-
-    def initial(self) -> Parameters:
-        return self._trainer.initial()
-
-    def train(self, parameters: Parameters, dataset: Dataset) -> LocalUpdate:
-        with _bfloat16():
-            return self._trainer.train(parameters, dataset)
-
-
-def _bfloat16() -> AbstractContextManager[object]:
-    import torch
-
-    return torch.autocast("cpu", torch.bfloat16)
-
-
-def _trainer(task: Task, bfloat16: bool) -> Trainer:
-    trainer = trainer_of(task)
-    return HalfPrecision(trainer) if bfloat16 else trainer
-
-
 def central(
     task: Task,
     train: Dataset,
@@ -97,10 +72,9 @@ def central(
     iterations: int,
     *,
     saved: Saved | None = None,
-    bfloat16: bool = False,
 ) -> Iterator[Step]:
     """All rows in one place, one trainer, no privacy."""
-    return federated(task, [train], judge, iterations, saved=saved, bfloat16=bfloat16)
+    return federated(task, [train], judge, iterations, saved=saved)
 
 
 def federated(
@@ -110,12 +84,12 @@ def federated(
     iterations: int,
     *,
     saved: Saved | None = None,
-    bfloat16: bool = False,
 ) -> Iterator[Step]:
     """Federated averaging with floating-point numbers, no clipping, no privacy, no encryption."""
-    trainer, rate = _trainer(task, bfloat16), task.rule.lr_num / task.rule.lr_den
+    trainer, rule = trainer_of(task), rule_of(task)
     parameters = trainer.initial() if saved is None else unpacked(saved.model)
-    for _ in range(0 if saved is None else len(saved.scores), iterations):
+    for iteration in range(1 if saved is None else len(saved.scores) + 1, iterations + 1):
+        rate = float(Fraction(*rule.rate(iteration)))
         start = time.process_time()
         updates = [trainer.train(parameters, rows).update for rows in clients]
         seconds = (time.process_time() - start) / len(clients)
@@ -134,11 +108,10 @@ def integers(
     *,
     noise: bool,
     saved: Saved | None = None,
-    bfloat16: bool = False,
 ) -> Iterator[Step]:
     """The plain integer path: what the encrypted protocol computes, without the encryption."""
     after = None if saved is None else (IntegerModel.from_bytes(saved.model), len(saved.scores))
-    trainer, start = _trainer(task, bfloat16), time.process_time()
+    trainer, start = trainer_of(task), time.process_time()
     run = iterate(task, clients, iterations, trainer=trainer, after=after, insecure_no_noise=not noise)
     for model, _ in run:
         seconds = (time.process_time() - start) / len(clients)

@@ -1,7 +1,7 @@
 """The paper's experiments, each one command: quality per iteration, ε, and what anonymity costs.
 
-Run: python bench/learning.py EXPERIMENT [--iterations N] [--rows N] [--only VARIANT …] [--json]
-                                         [--checkpoints DIR]
+Run: python bench/learning.py EXPERIMENT [--iterations N] [--rows N] [--only VARIANT …] [--seed N]
+                                         [--checkpoints DIR] [--validate [--set NAME VALUE …]] [--json]
      python bench/learning.py list | page
 
 Variants: central (all rows in one place) and federated (plain averaging) as peers; no DP, client, record
@@ -43,6 +43,8 @@ from anofel.studies.load import load_study
 from anofel.tasks.task import Task
 
 SPREAD_RUNS = 20
+VALIDATION_PART = 10
+"""Settings are chosen on every tenth of the training rows; the test rows are looked at afterwards."""
 OVERHEAD_BAR = {"squeezenet-gn": 1.0}
 """Seconds of CPU that a client may spend on all but training in an iteration."""
 
@@ -51,17 +53,20 @@ def note(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def load(experiment: Experiment, seed: int) -> tuple[Dataset, Dataset]:
-    """The rows to train on and those to measure with."""
+def load(experiment: Experiment, seed: int, *, validate: bool = False) -> tuple[Dataset, Dataset]:
+    """The rows to train on and those to measure with; to validate, a tenth of the former is the latter."""
     study = study_named(experiment.study)
     if not is_fetched(study):
         note(f"fetching {study.name} ...")
         fetch(study)
     train, test = load_study(study, seed)
+    shuffled = np.random.default_rng(seed).permutation(len(train))
     if experiment.rows is not None:
-        chosen = np.random.default_rng(seed).permutation(len(train))[: experiment.rows]
-        train = train.take(chosen)
-    return train, test
+        shuffled = shuffled[: experiment.rows]
+    if validate:
+        kept = len(shuffled) - len(shuffled) // VALIDATION_PART
+        return train.take(shuffled[:kept]), train.take(shuffled[kept:])
+    return (train if experiment.rows is None else train.take(shuffled)), test
 
 
 class Run:
@@ -71,7 +76,7 @@ class Run:
         self,
         experiment: Experiment,
         data: tuple[Dataset, Dataset],
-        out: Path,
+        out: Path | None,
         *,
         seed: int = 0,
         only: tuple[str, ...] = (),
@@ -104,18 +109,21 @@ class Run:
         saved = checkpoint.load() if checkpoint else None
         scores = [] if saved is None else list(saved.scores)
         note(f"{name}: {len(scores)} of {iterations} iterations are done")
-        begin, first = time.process_time(), len(scores)
+        begin, first, before = time.process_time(), len(scores), 0.0 if saved is None else saved.seconds
+        machines = _machines(saved)
         for step in steps(saved=saved):
             scores.append(round(step.score, 6))
+            spent = time.process_time() - begin
             if checkpoint:
-                checkpoint.save(Saved(scores, step.model))
+                checkpoint.save(Saved(scores, step.model, before + spent, machines))
             left = iterations - len(scores)
-            seconds = left * (time.process_time() - begin) / (len(scores) - first)
+            seconds = left * spent / (len(scores) - first)
             note(
                 f"{name}: iteration {len(scores)}, {step.score:.4f}; "
                 f"{left} left, about {seconds:.0f} s of CPU"
             )
-        self.add(name, epsilon, scores)
+        seconds = before + time.process_time() - begin
+        self.add(name, epsilon, scores, task=task, seconds=seconds, machines=machines)
 
     def checkpoint(self, name: str, task: Task) -> Checkpoint | None:
         if self.checkpoints is None:
@@ -125,16 +133,41 @@ class Run:
             "task": task.to_bytes().hex(),
             "split": self.experiment.split,
             "rows": len(self.train),
-            "bfloat16": self.experiment.bfloat16,
             "seed": self.seed,
-            "machine": machine(),
         }
         return Checkpoint(self.checkpoints, name, identity)
 
-    def add(self, name: str, epsilon: str, scores: list[float], iterations: int | None = None) -> None:
-        part = {"name": name, "epsilon": epsilon, "iterations": iterations or len(scores), "scores": scores}
-        self.variants.append(part)
-        write(self.result(), self.out)
+    def add(
+        self,
+        name: str,
+        epsilon: str,
+        scores: list[float],
+        *,
+        task: Task,
+        seconds: float,
+        iterations: int | None = None,
+        machines: tuple[str, ...] = (),
+    ) -> None:
+        run = {
+            "seed": self.seed,
+            "scores": scores,
+            "cpu_seconds": round(seconds),
+            "machines": [json.loads(one) for one in machines or _machines(None)],
+        }
+        self.variants.append(
+            {
+                "name": name,
+                "epsilon": epsilon,
+                "iterations": iterations or len(scores),
+                "task": task.digest().hex(),
+                "runs": [run],
+            }
+        )
+        self.write()
+
+    def write(self) -> None:
+        if self.out is not None:
+            write(self.result(), self.out)
 
     def run(self) -> None:
         for clients in self.experiment.clients:
@@ -147,25 +180,24 @@ class Run:
 
     def run_plain(self, parts: list[Dataset]) -> None:
         iterations, records = self.experiment.unprotected_iterations, max(map(len, parts))
-        bfloat16 = self.experiment.bfloat16
         run: Callable[..., Iterator[Step]]
         open_task = task_of(self.experiment, "none", len(parts), records)
         judge = Judge(open_task, self.test)
         if self.wants("central"):
             task = central_task_of(self.experiment, records)
-            run = partial(central, task, self.train, judge, iterations, bfloat16=bfloat16)
+            run = partial(central, task, self.train, judge, iterations)
             self.keep("central", "none", task, iterations, run)
         if self.wants("federated"):
-            run = partial(federated, open_task, parts, judge, iterations, bfloat16=bfloat16)
+            run = partial(federated, open_task, parts, judge, iterations)
             self.keep("federated", "none", open_task, iterations, run)
         if self.wants("no DP"):
-            run = partial(integers, open_task, parts, judge, iterations, noise=False, bfloat16=bfloat16)
+            run = partial(integers, open_task, parts, judge, iterations, noise=False)
             self.keep("no DP", "none", open_task, iterations, run)
         for unit in ("client", "paper", *(("record",) if self.experiment.record else ())):
             if self.wants(unit):
                 task = task_of(self.experiment, unit, len(parts), records)
-                releases, half = task.privacy.max_releases, bfloat16 and unit != "record"
-                run = partial(integers, task, parts, judge, releases, noise=True, bfloat16=half)
+                releases = task.privacy.max_releases
+                run = partial(integers, task, parts, judge, releases, noise=True)
                 self.keep(unit, epsilon_of(task), task, releases, run)
         if self.wants("encrypted"):
             protected = task_of(self.experiment, "client", len(parts), records)
@@ -185,8 +217,10 @@ class Run:
             run = partial(federated, open_task, parts, judge, iterations)
             self.keep(f"federated{suffix}", "none", open_task, iterations, run)
         if self.wants("client"):
+            begin = time.process_time()
             scores = self.check_encrypted(task, parts, judge, iterations=iterations)
-            self.add(f"client{suffix}", epsilon_of(task), scores)
+            seconds = time.process_time() - begin
+            self.add(f"client{suffix}", epsilon_of(task), scores, task=task, seconds=seconds)
         if self.wants("spread"):
             self.repeat(task, parts, judge)
 
@@ -198,13 +232,21 @@ class Run:
             ends.append(round(last.score, 6))
         note(f"spread, {len(parts)} clients: {min(ends):.4f} to {max(ends):.4f}")
         self.spread.append({"clients": len(parts), "scores": ends})
-        write(self.result(), self.out)
+        self.write()
 
     def converge(self, task: Task, judge: Judge) -> None:
         """Train centrally until nothing is to be gained: the best that the model can do."""
         if self.experiment.converged:
+            begin = time.process_time()
             *_, last = central(task, self.train, judge, self.experiment.converged)
-            self.add("central, converged", "none", [round(last.score, 6)], self.experiment.converged)
+            self.add(
+                "central, converged",
+                "none",
+                [round(last.score, 6)],
+                task=task,
+                seconds=time.process_time() - begin,
+                iterations=self.experiment.converged,
+            )
 
     def check_encrypted(
         self, task: Task, parts: list[Dataset], judge: Judge, *, iterations: int
@@ -225,7 +267,7 @@ class Run:
                 "overhead_seconds": float(np.median([step.overhead_seconds for step in steps])),
             }
         )
-        write(self.result(), self.out)
+        self.write()
         return [round(step.score, 6) for step in steps]
 
     def result(self) -> dict[str, Any]:
@@ -236,15 +278,13 @@ class Run:
             "shortened": self.experiment.shortened,
             "measure": "area under the curve" if self.test.schema.classes == 2 else "accuracy",
             "command": self.command,
-            "seed": self.seed,
-            "machine": machine(),
             "variants": self.variants,
             "encrypted": self.encrypted,
             "spread": self.spread,
         }
 
     def missed_bars(self) -> list[str]:
-        found = {variant["name"]: variant["scores"][-1] for variant in self.variants}
+        found = {variant["name"]: _end(variant) for variant in self.variants}
         missed = [
             f"{name}: {found[name]:.4f} is below {bar}"
             for name, bar in self.experiment.bars
@@ -259,6 +299,16 @@ class Run:
         return missed
 
 
+def _machines(saved: Saved | None) -> tuple[str, ...]:
+    """Describe the machines on which a part was and will be done."""
+    return tuple(dict.fromkeys([*(saved.machines if saved else ()), json.dumps(machine(), sort_keys=True)]))
+
+
+def _end(variant: dict[str, Any]) -> float:
+    """The score of this seed's last iteration."""
+    return float(variant["runs"][0]["scores"][-1])
+
+
 def epsilon_of(task: Task) -> str:
     if task.privacy.unit == "paper":
         return "unproven"
@@ -268,10 +318,10 @@ def epsilon_of(task: Task) -> str:
 
 def rows_of(run: Run) -> list[dict[str, Any]]:
     """The rows that all benchmarks print: each variant beside plain federated averaging."""
-    peers = {v["name"]: v["scores"][-1] for v in run.variants if v["name"].startswith("federated")}
+    peers = {v["name"]: _end(v) for v in run.variants if v["name"].startswith("federated")}
     rows = []
     for variant in run.variants:
-        name, ours = variant["name"], variant["scores"][-1]
+        name, ours = variant["name"], _end(variant)
         suffix = name.partition(",")[1] + name.partition(",")[2] if name.endswith(" clients") else ""
         peer = peers.get(f"federated{suffix}")
         ratio = None if not peer else ours / peer
@@ -311,6 +361,17 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", default=(), metavar="PART", help="some parts of it")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, default=RESULTS, help="where the results go")
+    parser.add_argument(
+        "--validate", action="store_true", help="measure on a tenth of the training rows; write no result"
+    )
+    parser.add_argument(
+        "--set",
+        nargs=2,
+        action="append",
+        default=[],
+        metavar=("NAME", "VALUE"),
+        help="another setting of the experiment, to choose one with --validate",
+    )
     parser.add_argument("--checkpoints", type=Path, metavar="DIR", help="go on from what was done before")
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     options = parser.parse_args()
@@ -325,15 +386,17 @@ def main() -> None:
     parts = variants_of(experiment)
     if not set(options.only) <= set(parts):
         parser.error(f"the parts of {experiment.name} are: {', '.join(parts)}")
+    if options.set and not options.validate:
+        parser.error("--set is for --validate; what was chosen is written into the experiment")
     changed = changes(experiment, options)
     chosen = replace(experiment, **changed)
     try:
-        data = load(chosen, options.seed)
+        data = load(chosen, options.seed, validate=options.validate)
         command = command_of(options)
         run = Run(
             chosen,
             data,
-            options.out,
+            None if options.validate else options.out,
             seed=options.seed,
             only=tuple(options.only),
             command=command,
@@ -349,8 +412,9 @@ def main() -> None:
         for row in rows:
             peer = "-" if row["peer"] is None else f"{row['peer']:.4f}"
             print(f"{row['name']:<60} {row['ours']:>8.4f} {row['unit']:<9} {row['peer_name']:<26} {peer:>8}")
-        print(f"written: {options.out / experiment.name}.json")
-    missed = [] if changed else run.missed_bars()
+        if not options.validate:
+            print(f"written: {options.out / experiment.name}.json")
+    missed = [] if changed or options.validate else run.missed_bars()
     for sentence in missed:
         note(f"bar missed: {sentence}")
     sys.exit(bool(missed))
@@ -370,7 +434,7 @@ def command_of(options: argparse.Namespace) -> str:
         value = getattr(options, name)
         if value:
             words += [f"--{name}", *map(str, value if isinstance(value, list) else [value])]
-    return " ".join([*words, *(["--seed", str(options.seed)] if options.seed else [])])
+    return " ".join(words)
 
 
 def changes(experiment: Experiment, options: argparse.Namespace) -> dict[str, Any]:
@@ -384,9 +448,21 @@ def changes(experiment: Experiment, options: argparse.Namespace) -> dict[str, An
         changed["rows"] = options.rows
     if options.clients is not None:
         changed["clients"] = tuple(options.clients)
+    for name, value in options.set:
+        changed |= _setting(experiment, name, value)
     if changed:
         changed["shortened"] = "by the options of its command"
     return changed
+
+
+def _setting(experiment: Experiment, name: str, value: str) -> dict[str, Any]:
+    """Read one setting: of the experiment, of ``record.`` or of ``training.``."""
+    table, dot, key = name.partition(".")
+    if dot:
+        old = getattr(experiment, table) or {}
+        kind = type(old[key]) if key in old else str
+        return {table: {**old, key: kind(value)}}
+    return {name: type(getattr(experiment, name))(value)}
 
 
 if __name__ == "__main__":

@@ -46,13 +46,16 @@ def test_a_protected_task_is_calibrated_to_the_stated_epsilon(name: str, unit: s
     assert 0.99 * EPSILON < Plan.of(task).epsilon(task.privacy.max_releases, "zero-out") <= EPSILON
 
 
-def variant(name: str, *scores: float) -> dict[str, Any]:
+def variant(name: str, *scores: float, seed: int = 3, task: str = "t") -> dict[str, Any]:
     epsilon = "0.900 per record"
-    return {"name": name, "epsilon": epsilon, "iterations": len(scores), "scores": list(scores)}
+    from _learning_report import machine
+
+    run = {"seed": seed, "scores": list(scores), "cpu_seconds": 90, "machines": [machine()]}
+    return {"name": name, "epsilon": epsilon, "iterations": len(scores), "task": task, "runs": [run]}
 
 
 def test_the_page_says_what_the_results_say(tmp_path: Path) -> None:
-    from _learning_report import machine, write, write_page
+    from _learning_report import write, write_page
 
     check = {"iterations": 1, "parameters": 61_706, "train_seconds": 2.0, "overhead_seconds": 0.5}
     result = {
@@ -62,8 +65,6 @@ def test_the_page_says_what_the_results_say(tmp_path: Path) -> None:
         "shortened": "half of it",
         "measure": "accuracy",
         "command": "python bench/learning.py mnist-iid --rows 5",
-        "seed": 3,
-        "machine": machine(),
         "variants": [variant("record", 0.5, 0.75, 0.7)],
         "encrypted": [
             {**check, "clients": 16, "same_integers": True},
@@ -76,7 +77,7 @@ def test_the_page_says_what_the_results_say(tmp_path: Path) -> None:
     assert path.with_suffix(".png").read_bytes().startswith(b"\x89PNG")
     write_page(tmp_path, tmp_path / "page.md")
     page = (tmp_path / "page.md").read_text()
-    assert "| record | 3 | 0.900 per record | 0.7000 | 0.7500 |" in page
+    assert "| record | 3 | 0.900 per record | 0.7000 | 1 |  | 1.5 min |" in page
     assert "`client` again, 3 runs over plain integers" in page
     assert "| 16 | 0.5000 | 0.6000 | 0.9000 |" in page
     assert "**Shortened:** half of it." in page
@@ -87,25 +88,28 @@ def test_the_page_says_what_the_results_say(tmp_path: Path) -> None:
 
 
 def test_a_part_done_again_keeps_the_others(tmp_path: Path) -> None:
-    from _learning_report import machine, write
+    from _learning_report import write, write_page
 
-    def result(seed: int, *variants: dict[str, Any]) -> dict[str, Any]:
-        fixed = {
-            "experiment": "x",
-            "title": "x",
-            "kind": "x",
-            "shortened": "",
-            "measure": "x",
-            "command": "x",
-        }
+    def result(*variants: dict[str, Any], command: str = "x") -> dict[str, Any]:
+        fixed = dict.fromkeys(("experiment", "title", "kind", "measure"), "x")
         parts = {"variants": list(variants), "encrypted": [], "spread": []}
-        return {**fixed, "seed": seed, "machine": machine(), **parts}
+        return {**fixed, "command": command, "shortened": "", **parts}
 
-    write(result(0, variant("a", 0.1, 0.2), variant("b", 0.3, 0.4)), tmp_path)
-    path = write(result(0, variant("a", 0.5, 0.6)), tmp_path)
-    assert json.loads(path.read_text())["variants"] == [variant("a", 0.5, 0.6), variant("b", 0.3, 0.4)]
-    path = write(result(1, variant("a", 0.7, 0.8)), tmp_path)
-    assert json.loads(path.read_text())["variants"] == [variant("a", 0.7, 0.8)]
+    def written() -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = json.loads(path.read_text())["variants"]
+        return found
+
+    write(result(variant("a", 0.1, 0.2), variant("b", 0.3, 0.4)), tmp_path)
+    path = write(result(variant("a", 0.5, 0.6)), tmp_path)
+    assert written() == [variant("a", 0.5, 0.6), variant("b", 0.3, 0.4)]
+    write(result(variant("a", 0.5, 0.8, seed=1)), tmp_path)
+    assert [run["seed"] for run in written()[0]["runs"]] == [1, 3]
+    write_page(tmp_path, tmp_path / "page.md")
+    assert "| 0.7000 | 2 | 0.6000 – 0.8000 |" in (tmp_path / "page.md").read_text()
+    write(result(variant("a", 0.7, 0.8, task="other settings")), tmp_path)
+    assert len(written()[0]["runs"]) == 1
+    write(result(variant("a", 0.7, 0.8), command="another"), tmp_path)
+    assert [part["name"] for part in written()] == ["a"]
 
 
 @pytest.mark.slow
@@ -150,7 +154,7 @@ def federated_run(directory: Path, *, seed: int = 0, iterations: int = 4) -> Any
 
 def scores_of(directory: Path) -> dict[str, list[float]]:
     written = json.loads((directory / "support2.json").read_text())
-    return {part["name"]: part["scores"] for part in written["variants"]}
+    return {part["name"]: part["runs"][0]["scores"] for part in written["variants"]}
 
 
 def test_a_stopped_run_goes_on_from_its_last_iteration(
@@ -180,15 +184,48 @@ def test_a_stopped_run_goes_on_from_its_last_iteration(
     assert "no DP: iteration" not in capsys.readouterr().err
 
 
-def test_a_checkpoint_of_another_seed_is_refused(tmp_path: Path) -> None:
+def test_a_checkpoint_of_another_task_is_refused(tmp_path: Path) -> None:
     federated_run(tmp_path).run()
-    with pytest.raises(InvalidInput, match="another task, seed, version or machine"):
-        federated_run(tmp_path, seed=1).run()
+    with pytest.raises(InvalidInput, match="another task, split or seed"):
+        federated_run(tmp_path, iterations=5).run()
+
+
+def test_each_seed_has_its_checkpoint(tmp_path: Path) -> None:
+    federated_run(tmp_path).run()
+    federated_run(tmp_path, seed=1).run()
+    written = json.loads((tmp_path / "support2.json").read_text())
+    assert [[run["seed"] for run in part["runs"]] for part in written["variants"]] == [[0, 1], [0, 1]]
+
+
+def test_validation_rows_are_training_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    import learning
+    from _learning_tasks import experiment_named
+
+    schema = study_named("support2").schema()
+    features = np.arange(60, dtype=np.int32)[:, None].repeat(schema.row_shape[0], axis=1)
+    rows = Dataset(features, np.zeros(60, np.int32), schema)
+    monkeypatch.setattr(learning, "is_fetched", lambda _: True)
+    monkeypatch.setattr(learning, "load_study", lambda *_: (rows.take(np.arange(50)), rows))
+    train, held = learning.load(experiment_named("support2"), 0, validate=True)
+    seen = [set(part.features[:, 0].tolist()) for part in (train, held)]
+    assert len(seen[0]) == 45
+    assert seen[0] | seen[1] == set(range(50))
+
+
+def test_settings_are_set_only_to_validate(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import learning
+
+    monkeypatch.setattr(sys, "argv", ["learning.py", "support2", "--set", "rate", "3"])
+    with pytest.raises(SystemExit):
+        learning.main()
+    assert "--set is for --validate" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("content", [b"", b"not one", b"PK\x03\x04 cut short"])
 def test_what_is_no_checkpoint_is_refused(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "kept").mkdir()
-    (tmp_path / "kept" / "support2, federated.npz").write_bytes(content)
+    (tmp_path / "kept" / "support2, federated, seed 0.npz").write_bytes(content)
     with pytest.raises(InvalidInput, match="is not a checkpoint"):
         federated_run(tmp_path).run()

@@ -91,11 +91,31 @@ def test_combinations_that_make_no_sense_are_refused():
 @pytest.mark.parametrize("algorithm", ["fedsgd", "custom"])
 @pytest.mark.parametrize(
     ("key", "value"),
-    [("learning_rate", "0.1"), ("epochs", 2), ("batch_size", 16), ("optimiser", "adam"), ("momentum", "0.9")],
+    [
+        ("learning_rate", "0.1"),
+        ("epochs", 2),
+        ("batch_size", 16),
+        ("optimiser", "adam"),
+        ("momentum", "0.9"),
+        ("max_steps", 3),
+        ("proximal", "0.1"),
+        ("weight_decay", "0.1"),
+        ("label_smoothing", "0.1"),
+        ("augment", "shift"),
+        ("precision", "bfloat16"),
+    ],
 )
 def test_settings_that_would_do_nothing_are_refused(algorithm, key, value):
     with pytest.raises(InvalidInput, match=f"{key}: belongs to the algorithm fedavg, not to {algorithm}"):
         make_task(training={"algorithm": algorithm, key: value})
+
+
+def test_a_training_key_that_says_nothing_is_not_in_the_encoding():
+    training = {"algorithm": "fedavg", "learning_rate": "0.1"}
+    plain, bounded = make_task(training=training), make_task(training=training | {"max_steps": 3})
+    assert b"max_steps" not in plain.to_bytes()
+    assert type(bounded).from_bytes(bounded.to_bytes()) == bounded
+    assert bounded.digest() != plain.digest()
 
 
 @pytest.mark.parametrize("missing", ["task", "model", "training", "rule", "privacy"])

@@ -12,12 +12,13 @@ from torch import nn
 from anofel.errors import AnofelError, InvalidInput
 from anofel.learning.build import TrainerRefused, trainer_of
 from anofel.learning.dense import DenseNetwork
-from anofel.learning.federated import FedSGD
+from anofel.learning.federated import FedAvg, FedSGD
 from anofel.learning.metrics import accuracy
+from anofel.learning.pytorch.augment import augmented
 from anofel.learning.pytorch.module import ModuleRefused
 from anofel.learning.pytorch.networks import make_network
 from anofel.learning.pytorch.records import micro_batch
-from anofel.learning.pytorch.trainer import LocalEpochs, TorchTrainer
+from anofel.learning.pytorch.trainer import LocalEpochs, TorchTrainer, logistic_loss
 from anofel.learning.splits import iid
 from anofel.learning.trainer import Predictor, RecordTrainer, Trainer
 from anofel.models.parameters import Layout, Parameters
@@ -155,8 +156,9 @@ def test_training_is_repeatable_and_shuffles_anew_for_another_model() -> None:
     one, two = trainer.train(start, rows).update, trainer.train(start, rows).update
     assert all(np.array_equal(one[name], two[name]) for name in one)
     moved = {name: array + one[name] for name, array in start.items()}
-    orders = [trainer._order(model, epoch, 40).tolist() for model in (start, moved) for epoch in (0, 1)]
-    assert len({tuple(order) for order in orders}) == 4
+    epochs = LocalEpochs(learning_rate=0.1, epochs=2, batch_size=40)
+    orders = [order for model in (start, moved) for order in trainer._batches(epochs, model, 40)]
+    assert len({tuple(order.tolist()) for order in orders}) == 4
 
 
 def test_an_update_is_what_the_module_itself_moved_by() -> None:
@@ -272,6 +274,125 @@ def test_a_task_file_chooses_the_optimiser() -> None:
         image_task(training={"optimiser": "adam", "momentum": "0.9"})
     with pytest.raises(InvalidInput, match="plain sgd only"):
         image_task(model={"kind": "logistic"}, training={"optimiser": "adam"})
+
+
+def options(**training: Any) -> TorchTrainer:
+    made = trainer_of(image_task(training=training))
+    assert isinstance(made, TorchTrainer)
+    return made
+
+
+def moved_by(trainer: TorchTrainer, rows: Any) -> np.ndarray:
+    return trainer.module.layout.flatten(trainer.train(trainer.initial(), rows).update)
+
+
+def test_no_more_batches_are_taken_than_the_task_says() -> None:
+    rows = make_digits(48)
+    epochs, trainer = LocalEpochs(learning_rate=0.1, epochs=3, batch_size=16, max_steps=4), options()
+    batches = [*trainer._batches(epochs, trainer.initial(), 48)]
+    assert [len(batch) for batch in batches] == [16] * 4
+    one, first = options(max_steps=1), batches[0].numpy()
+    gradient = TorchTrainer(trainer.module).train(trainer.initial(), rows.take(first)).update
+    expected = 0.1 * trainer.module.layout.flatten(gradient)
+    np.testing.assert_allclose(moved_by(one, rows), expected, atol=1e-6)
+
+
+def test_fedprox_holds_a_client_back_to_the_posted_model() -> None:
+    rows, dense = ROWS, DenseNetwork(features=5)
+    start = {name: array + 0.3 for name, array in dense.initial().items()}
+    epochs = LocalEpochs(learning_rate=0.2, epochs=5, batch_size=50, proximal=2.0)
+    ours = TorchTrainer(logistic(), epochs=epochs)
+    posted = {"weight": start["layer0.weight"], "bias": start["layer0.bias"]}
+    theirs = FedAvg(dense, 0.2, epochs=5, batch_size=50, proximal=2.0).train(start, rows).update
+    update = ours.train(posted, rows).update
+    np.testing.assert_allclose(update["weight"], theirs["layer0.weight"], rtol=1e-6)
+    free = FedAvg(dense, 0.2, epochs=5, batch_size=50).train(start, rows).update
+    assert np.linalg.norm(theirs["layer0.weight"]) < 0.9 * np.linalg.norm(free["layer0.weight"])
+    by_hand = {name: array.copy() for name, array in start.items()}
+    for _ in range(5):
+        gradient = dense.gradient(by_hand, rows.inputs(), rows.labels)
+        for name in by_hand:
+            by_hand[name] = by_hand[name] - 0.2 * (gradient[name] + 2.0 * (by_hand[name] - start[name]))
+    np.testing.assert_allclose(theirs["layer0.bias"], by_hand["layer0.bias"] - start["layer0.bias"])
+
+
+@pytest.mark.parametrize("labels", [1, 10])
+def test_smoothed_labels_are_a_mixture_with_all_classes(labels: int) -> None:
+    outputs = torch.randn((6, labels), generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    wanted = torch.arange(6) % max(labels, 2)
+    found = logistic_loss(outputs, wanted, label_smoothing=0.2)
+    every = [logistic_loss(outputs, torch.full((6,), label)) for label in range(max(labels, 2))]
+    expected = 0.8 * logistic_loss(outputs, wanted) + 0.2 * torch.stack(every).mean()
+    torch.testing.assert_close(found, expected)
+
+
+def test_label_smoothing_needs_the_logistic_loss() -> None:
+    epochs = LocalEpochs(learning_rate=0.1, label_smoothing=0.1)
+    with pytest.raises(TrainerRefused, match="not to one of your own"):
+        TorchTrainer(logistic(), epochs=epochs, loss=lambda outputs, _: outputs.mean())
+
+
+@pytest.mark.parametrize("how", ["shift", "shift-and-flip"])
+def test_augmented_images_are_the_images_moved(how: str) -> None:
+    images = torch.from_numpy(make_digits(64).features).permute(0, 3, 1, 2).float()
+    images[:, :, :4], images[:, :, -4:], images[..., :4], images[..., -4:] = 0, 0, 0, 0
+    found = augmented(images, how, torch.Generator().manual_seed(3))
+    assert found.shape == images.shape
+    assert not torch.equal(found, images)
+    mirrored = 0
+    for image, moved in zip(images, found, strict=True):
+        candidates = [image] if how == "shift" else [image, image.flip(2)]
+        fits = [
+            any(
+                torch.equal(torch.roll(candidate, (down, right), (1, 2)), moved)
+                for down in range(-3, 4)
+                for right in range(-3, 4)
+            )
+            for candidate in candidates
+        ]
+        assert any(fits)
+        mirrored += fits == [False, True]
+    assert (mirrored > 10) == (how == "shift-and-flip")
+
+
+def test_augmentation_is_repeatable_and_changes_the_update() -> None:
+    rows = make_digits(40)
+    one, two = (moved_by(options(augment="shift"), rows) for _ in range(2))
+    np.testing.assert_array_equal(one, two)
+    assert not np.array_equal(one, moved_by(options(), rows))
+
+
+def test_half_precision_leaves_the_parameters_in_full_precision() -> None:
+    rows = make_digits(40)
+    half, full = (moved_by(options(precision=name), rows) for name in ("bfloat16", "float32"))
+    assert not np.array_equal(half, full)
+    assert np.linalg.norm(half - full) < 0.1 * np.linalg.norm(full)
+    assert not np.array_equal(half, torch.from_numpy(half).to(torch.bfloat16).double().numpy())
+
+
+def test_weight_decay_shrinks_what_the_gradient_leaves_alone() -> None:
+    trainer = TorchTrainer(
+        logistic(),
+        epochs=LocalEpochs(learning_rate=0.1, batch_size=50, weight_decay=0.5),
+        loss=lambda outputs, _: 0 * outputs.sum(),
+    )
+    start = {name: array + 1.0 for name, array in trainer.initial().items()}
+    np.testing.assert_allclose(trainer.train(start, ROWS).update["bias"], -0.05 * start["bias"])
+
+
+@pytest.mark.parametrize("key", ["weight_decay", "label_smoothing", "augment", "precision"])
+def test_what_needs_pytorch_is_refused_without(key: str) -> None:
+    value = {"augment": "shift", "precision": "bfloat16"}.get(key, "0.1")
+    with pytest.raises(InvalidInput, match="plain sgd only"):
+        image_task(model={"kind": "logistic"}, training={key: value})
+
+
+def test_only_images_are_augmented() -> None:
+    with pytest.raises(InvalidInput, match="only images are augmented"):
+        make_task(
+            model={"kind": "custom", "parameters": 6},
+            training={"algorithm": "fedavg", "learning_rate": "0.1", "augment": "shift"},
+        )
 
 
 def test_a_custom_algorithm_says_nothing_about_training() -> None:

@@ -63,7 +63,13 @@ def _dense_trainer(task: Task) -> FedSGD | FedAvg:
     if training.algorithm == "fedsgd":
         return FedSGD(network, task.model.seed)
     return FedAvg(
-        network, float(training.learning_rate), training.epochs, training.batch_size, task.model.seed
+        network,
+        float(training.learning_rate),
+        training.epochs,
+        training.batch_size,
+        task.model.seed,
+        training.max_steps,
+        float(training.proximal),
     )
 
 

@@ -1,6 +1,8 @@
 """FedSGD and FedAvg over a dense network (step 4)."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,6 +59,10 @@ class FedAvg:
     epochs: int = 1
     batch_size: int = 32
     seed: int = 0
+    max_steps: int = 0
+    """The most batches of an iteration; 0: any number."""
+    proximal: float = 0.0
+    """μ of FedProx: each step also goes back towards the posted model."""
 
     def __post_init__(self) -> None:
         if self.learning_rate <= 0 or self.epochs < 1 or self.batch_size < 1:
@@ -75,13 +81,20 @@ class FedAvg:
         require_rows(dataset)
         inputs, labels = dataset.inputs(), dataset.labels
         local = {name: array.copy() for name, array in parameters.items()}
-        for epoch in range(self.epochs):
-            order = np.random.default_rng((self.seed, epoch)).permutation(len(labels))
-            for start in range(0, len(order), self.batch_size):
-                batch = order[start : start + self.batch_size]
-                gradient = self.network.gradient(local, inputs[batch], labels[batch])
-                with np.errstate(over="ignore", invalid="ignore"):  # shows in the update, which is refused
-                    for name, array in gradient.items():
-                        local[name] -= self.learning_rate * array
+        for batch in self._batches(len(labels)):
+            gradient = self.network.gradient(local, inputs[batch], labels[batch])
+            with np.errstate(over="ignore", invalid="ignore"):  # shows in the update, which is refused
+                for name, array in gradient.items():
+                    pull = self.proximal * (local[name] - parameters[name])
+                    local[name] -= self.learning_rate * (array + pull)
         with np.errstate(over="ignore", invalid="ignore"):
             return LocalUpdate({name: local[name] - parameters[name] for name in local}, len(dataset))
+
+    def _batches(self, rows: int) -> Iterator[NDArray[np.int64]]:
+        orders = (np.random.default_rng((self.seed, epoch)).permutation(rows) for epoch in range(self.epochs))
+        batches = (
+            order[start : start + self.batch_size]
+            for order in orders
+            for start in range(0, rows, self.batch_size)
+        )
+        return islice(batches, self.max_steps or None)

@@ -28,7 +28,7 @@ from anofel.disk.sections import (
 from anofel.errors import InvalidInput
 from anofel.tasks.example_files import example_text
 from anofel.tasks.network_sizes import NETWORKS, network_size
-from anofel.tasks.schema import Schema, known_schema
+from anofel.tasks.schema import Schema, TableSchema, known_schema
 
 _TASK_DOMAIN = b"anofel.task.v1\0"
 Unit = Literal["client", "record", "paper"]
@@ -48,6 +48,16 @@ MAX_CHANGES: Final = 1024
 MAX_PARAMETERS: Final = 1 << 30
 DENSE = ("logistic", "mlp")
 """The networks that train with NumPy."""
+_LATER_KEYS: Final = (
+    "max_steps",
+    "proximal",
+    "weight_decay",
+    "label_smoothing",
+    "augment",
+    "precision",
+)
+"""Keys of ``[training]`` that the encoding of a task without them does not name."""
+_PYTORCH_KEYS: Final = ("optimiser", "momentum", "weight_decay", "label_smoothing", "augment", "precision")
 
 DatasetTypeNumber = Annotated[int, Meta(ge=0, le=2**32 - 1)]
 Rate = Annotated[int, Meta(ge=1, le=MAX_RATE)]
@@ -91,6 +101,16 @@ class TrainingSpec:
     optimiser: Literal["sgd", "adam"] = "sgd"
     momentum: Annotated[Decimal, between("0", "0.9999")] = Decimal(0)
     """Of the client's own optimiser; it starts at zero in every iteration."""
+    max_steps: Annotated[int, Meta(ge=0, le=1 << 20)] = 0
+    """The most batches of an iteration, so that clients with many rows do not go further; 0: any number."""
+    proximal: Annotated[Decimal, between("0", "1000")] = Decimal(0)
+    """μ of FedProx: how strongly the posted model holds a client back."""
+    weight_decay: Annotated[Decimal, between("0", "1")] = Decimal(0)
+    label_smoothing: Annotated[Decimal, between("0", "0.5")] = Decimal(0)
+    augment: Literal["none", "shift", "shift-and-flip"] = "none"
+    """What a client does to its images before each batch, anew in every epoch."""
+    precision: Literal["float32", "bfloat16"] = "float32"
+    """Of the products inside a network; parameters and updates keep 32 bits."""
 
     def faults(self) -> Faults:
         """Name what does not fit together, and settings that would do nothing."""
@@ -104,6 +124,15 @@ class TrainingSpec:
         for key, value in vars(self).items():
             if value != getattr(defaults, key):
                 yield key, f"belongs to the algorithm fedavg, not to {self.algorithm}"
+
+    def document(self) -> dict[str, Any]:
+        """Write the training as a table, without later keys that say nothing."""
+        defaults = TrainingSpec(algorithm=self.algorithm)
+        return {
+            key: value
+            for key, value in vars(self).items()
+            if key not in _LATER_KEYS or value != getattr(defaults, key)
+        }
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -261,7 +290,7 @@ class Task:
         tables: dict[str, Any] = {
             "task": head,
             "model": dict(vars(model)),
-            "training": dict(vars(training)),
+            "training": training.document(),
             "rule": rule.document(),
             "privacy": dict(vars(privacy)),
             "schema": self.schema.document(),
@@ -333,8 +362,16 @@ class _TaskFile:
         privacy, training = self.privacy, self.training
         if self.schema is None and not self.task.study:
             yield "schema", "is needed, or the name of a study that has one"
-        if self.model.kind in DENSE and (training.optimiser != "sgd" or training.momentum):
-            yield "training", "the networks in NumPy train with plain sgd only"
+        plain = TrainingSpec(algorithm=training.algorithm)
+        if self.model.kind in DENSE and any(
+            getattr(training, key) != getattr(plain, key) for key in _PYTORCH_KEYS
+        ):
+            yield (
+                "training",
+                f"the networks in NumPy train with plain sgd only, without {', '.join(_PYTORCH_KEYS)}",
+            )
+        if isinstance(self.schema, TableSchema) and training.augment != "none":
+            yield "training", "only images are augmented"
         if privacy.unit == "record" and training.algorithm == "fedavg":
             yield "training", "the unit 'record' needs one gradient per release: use fedsgd"
         if self.metrics is not None and (privacy.unit == "paper" or privacy.sampling_rate != 1):

@@ -1,8 +1,11 @@
 """Step 4 with PyTorch: a trainer for any ``nn.Module`` (FedSGD, FedAvg, and record by record)."""
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import partial
+from itertools import islice
 from typing import Self
 
 import numpy as np
@@ -12,6 +15,7 @@ from torch import Tensor, nn
 
 from anofel.errors import InvalidInput
 from anofel.learning.build import TrainerRefused
+from anofel.learning.pytorch.augment import augmented
 from anofel.learning.pytorch.module import ModuleRefused, TrainableModule, keeps_buffers, update_of
 from anofel.learning.pytorch.records import clipped_gradient_sum
 from anofel.learning.sampling import require_rows, sample_records
@@ -28,11 +32,12 @@ _CHUNK = 256
 """Rows that go through the module at once where the result does not depend on it."""
 
 
-def logistic_loss(outputs: Tensor, labels: Tensor) -> Tensor:
+def logistic_loss(outputs: Tensor, labels: Tensor, label_smoothing: float = 0.0) -> Tensor:
     """Mean negative log-likelihood; one column means two classes."""
     if outputs.shape[1] == 1:
-        return nn.functional.binary_cross_entropy_with_logits(outputs[:, 0], labels.to(outputs.dtype))
-    return nn.functional.cross_entropy(outputs, labels)
+        wanted = labels.to(outputs.dtype) * (1 - label_smoothing) + label_smoothing / 2
+        return nn.functional.binary_cross_entropy_with_logits(outputs[:, 0], wanted)
+    return nn.functional.cross_entropy(outputs, labels, label_smoothing=label_smoothing)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,6 +49,14 @@ class LocalEpochs:
     batch_size: int = 32
     optimiser: str = "sgd"
     momentum: float = 0.0
+    max_steps: int = 0
+    """The most batches; 0: any number."""
+    proximal: float = 0.0
+    """μ of FedProx: each step also goes back towards the posted model."""
+    weight_decay: float = 0.0
+    label_smoothing: float = 0.0
+    augment: str = "none"
+    precision: str = "float32"
 
     def __post_init__(self) -> None:
         if self.learning_rate <= 0 or self.epochs < 1 or self.batch_size < 1:
@@ -66,14 +79,26 @@ class LocalEpochs:
             batch_size=training.batch_size,
             optimiser=training.optimiser,
             momentum=float(training.momentum),
+            max_steps=training.max_steps,
+            proximal=float(training.proximal),
+            weight_decay=float(training.weight_decay),
+            label_smoothing=float(training.label_smoothing),
+            augment=training.augment,
+            precision=training.precision,
         )
 
     def start(self, module: nn.Module) -> torch.optim.Optimizer:
         """Make the optimiser of one iteration."""
         trained = [value for value in module.parameters() if value.requires_grad]
         if self.optimiser == "adam":
-            return torch.optim.Adam(trained, lr=self.learning_rate)
-        return torch.optim.SGD(trained, lr=self.learning_rate, momentum=self.momentum)
+            return torch.optim.Adam(trained, lr=self.learning_rate, weight_decay=self.weight_decay)
+        return torch.optim.SGD(
+            trained, lr=self.learning_rate, momentum=self.momentum, weight_decay=self.weight_decay
+        )
+
+    def half_precision(self, device: torch.device) -> AbstractContextManager[object]:
+        """Multiply in bfloat16 meanwhile, if that is asked for."""
+        return torch.autocast(device.type, torch.bfloat16, enabled=self.precision == "bfloat16")
 
 
 class TorchTrainer:
@@ -92,6 +117,8 @@ class TorchTrainer:
     ) -> None:
         """Raises ``ModuleRefused`` for what cannot travel; `seed` is public and shuffles the batches."""
         self.module = module if isinstance(module, TrainableModule) else TrainableModule(module)
+        if epochs is not None and epochs.label_smoothing and loss is not logistic_loss:
+            raise TrainerRefused("Label smoothing belongs to the logistic loss, not to one of your own.")
         self._epochs, self._loss, self._seed = epochs, loss, seed
 
     @classmethod
@@ -156,21 +183,29 @@ class TorchTrainer:
     ) -> dict[str, NDArray[np.float64]]:
         inputs, labels = self._tensors(dataset)
         module = self.module.loaded(parameters).train()
-        optimiser, loss = epochs.start(module), self._checked_loss(dataset)
+        optimiser, loss = epochs.start(module), self._checked_loss(dataset, epochs.label_smoothing)
+        trained, posted = dict(module.named_parameters()), self.module.tensors(parameters)
+        coins = torch.Generator().manual_seed(self._public_number(parameters))
         with keeps_buffers(module):
-            for epoch in range(epochs.epochs):
-                for batch in torch.split(self._order(parameters, epoch, len(labels)), epochs.batch_size):
-                    optimiser.zero_grad()
-                    loss(module(inputs[batch]), labels[batch]).backward()  # type: ignore[no-untyped-call]
-                    optimiser.step()
-        trained = dict(module.named_parameters())
+            for batch in self._batches(epochs, parameters, len(labels)):
+                optimiser.zero_grad()
+                rows = augmented(inputs[batch], epochs.augment, coins)
+                with epochs.half_precision(self.module.device):
+                    outputs = module(rows)
+                loss(outputs, labels[batch]).backward()  # type: ignore[no-untyped-call]
+                if epochs.proximal:
+                    _pull(trained, posted, epochs.proximal)
+                optimiser.step()
         return update_of(parameters, {name: trained[name] for name in self.module.names})
 
-    def _checked_loss(self, dataset: Dataset) -> Loss:
-        classes = self._classes(dataset)
+    def _checked_loss(self, dataset: Dataset, label_smoothing: float = 0.0) -> Loss:
+        classes, mean_loss = self._classes(dataset), self._loss
+        if label_smoothing:
+            mean_loss = partial(logistic_loss, label_smoothing=label_smoothing)
 
         def loss(outputs: Tensor, labels: Tensor) -> Tensor:
-            return self._loss(_checked(outputs, len(labels), classes), labels)
+            found = _checked(outputs, len(labels), classes)
+            return mean_loss(found.to(self.module.dtype), labels)
 
         return loss
 
@@ -178,11 +213,24 @@ class TorchTrainer:
         """How many classes the outputs must tell apart; a loss of the user's own may want others."""
         return dataset.schema.classes if self._loss is logistic_loss else None
 
-    def _order(self, parameters: Parameters, epoch: int, rows: int) -> Tensor:
+    def _batches(self, epochs: LocalEpochs, parameters: Parameters, rows: int) -> Iterator[Tensor]:
         """Shuffle by the public seed, the posted model and the epoch: new each time, and repeatable."""
+        number = self._public_number(parameters)
+        orders = (
+            torch.from_numpy(np.random.default_rng((self._seed, epoch, number)).permutation(rows))
+            for epoch in range(epochs.epochs)
+        )
+        batches = (
+            batch
+            for order in orders
+            for batch in torch.split(order.to(self.module.device), epochs.batch_size)
+        )
+        return islice(batches, epochs.max_steps or None)
+
+    def _public_number(self, parameters: Parameters) -> int:
+        """Give a number that follows from the posted model."""
         model = hashlib.sha256(self.module.layout.flatten(parameters).tobytes()).digest()
-        rng = np.random.default_rng((self._seed, epoch, int.from_bytes(model[:8], "little")))
-        return torch.from_numpy(rng.permutation(rows)).to(self.module.device)
+        return int.from_bytes(model[:8], "little")
 
     def _tensors(self, dataset: Dataset) -> tuple[Tensor, Tensor]:
         """Rows and labels as PyTorch wants them: images with channels first."""
@@ -207,6 +255,14 @@ def _checked(outputs: object, rows: int, classes: int | None) -> Tensor:
     if classes is not None and columns != classes and (columns, classes) != (1, 2):
         raise ModuleRefused(f"The module must give one logit per class, but gives {columns} for {classes}.")
     return outputs
+
+
+def _pull(trained: Mapping[str, Tensor], posted: Mapping[str, Tensor], strength: float) -> None:
+    """Add the gradient of FedProx's term, which grows with the distance from the posted model."""
+    for name, start in posted.items():
+        value = trained[name]
+        if value.grad is not None:
+            value.grad.add_(value.detach() - start, alpha=strength)
 
 
 def _gradient_of(value: Tensor) -> NDArray[np.float64]:
