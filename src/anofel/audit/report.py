@@ -21,6 +21,11 @@ class Finding:
     reason: str
 
 
+def about_task(name: str) -> str:
+    """Say that a finding concerns a task."""
+    return f"task '{name}'"
+
+
 @dataclass
 class CommitteeRecord:
     """A committee whose key was established."""
@@ -107,6 +112,10 @@ class AuditReport:
     def ok(self) -> bool:
         """Whether every rule was kept."""
         return not self.findings
+
+    def add(self, height: int, reason: str, rule: str, about: str, posting: int | None = None) -> None:
+        """Write down what is wrong."""
+        self.add_finding(Finding(height, posting, rule, about, reason))
 
     def add_finding(self, finding: Finding) -> None:
         """Write down a finding, or count it when there are very many."""
