@@ -79,6 +79,22 @@ fn the_forward_transform_evaluates_at_odd_powers_in_reversed_order() {
 }
 
 #[test]
+fn the_largest_residues_do_not_overflow() {
+    let largest = Box::new([MODULUS - 1; DEGREE]);
+    let mut values = largest.clone();
+    forward(&mut values);
+    assert!(values.iter().all(|value| *value < MODULUS));
+    inverse(&mut values);
+    assert!(values == largest);
+    let mut alternating = Box::new(std::array::from_fn(|i| (i as u64 % 2) * (MODULUS - 1)));
+    let before = alternating.clone();
+    inverse(&mut alternating);
+    assert!(alternating.iter().all(|value| *value < MODULUS));
+    forward(&mut alternating);
+    assert!(alternating == before);
+}
+
+#[test]
 fn public_polynomials_differ_by_seed_and_index() {
     let one = expand_public(&[1; 32], 0);
     assert!(one.iter().all(|value| *value < MODULUS));

@@ -22,6 +22,9 @@ const MIN_BLOCKS: usize = 8;
 /// One lane is unused; four fill a vector register.
 const LANES: usize = 4;
 
+/// Columns whose sums stay in the nearest cache beside two tables.
+const TILE: usize = 256;
+
 type Buckets = Zeroizing<Vec<[i64; 256]>>;
 
 /// T·y for a vector of whole blocks; the sums of an honest vector fit easily.
@@ -126,17 +129,27 @@ impl Running {
     fn fold(&mut self, tables: &[[[i64; LANES]; 256]]) {
         self.sums.fill([0; LANES]);
         let (plus, minus) = self.columns.split_at(BLOCK_BYTES / 2);
-        for ((table, plus), minus) in
-            tables.iter().zip(plus.chunks_exact(DEGREE)).zip(minus.chunks_exact(DEGREE))
-        {
-            for ((sum, plus), minus) in self.sums.iter_mut().zip(plus).zip(minus) {
-                let (up, down) = (&table[usize::from(*plus)], &table[usize::from(*minus)]);
-                for lane in 0..LANES {
-                    sum[lane] += up[lane] - down[lane];
+        for (start, sums) in (0..DEGREE).step_by(TILE).zip(self.sums.chunks_exact_mut(TILE)) {
+            for (pair, [first, second]) in tables.as_chunks::<2>().0.iter().enumerate() {
+                let (p1, p2) = (tile(plus, 2 * pair, start), tile(plus, 2 * pair + 1, start));
+                let (m1, m2) = (tile(minus, 2 * pair, start), tile(minus, 2 * pair + 1, start));
+                for j in 0..TILE {
+                    let (a, b) = (&first[usize::from(p1[j])], &first[usize::from(m1[j])]);
+                    let (c, d) = (&second[usize::from(p2[j])], &second[usize::from(m2[j])]);
+                    let sum = &mut sums[j];
+                    for lane in 0..LANES {
+                        sum[lane] += (a[lane] - b[lane]) + (c[lane] - d[lane]);
+                    }
                 }
             }
         }
     }
+}
+
+/// The bytes of eight rows for the columns from `start` on.
+fn tile(bytes: &[u8], row: usize, start: usize) -> &[u8; TILE] {
+    let at = row * DEGREE + start;
+    bytes[at..].first_chunk().expect("a block has whole tiles")
 }
 
 /// f_c = Tᵀρ^c, U_c = ⟨f_c, c̃⟩ and V_c = Aᵀ·f_c, modulo q.
