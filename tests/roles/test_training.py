@@ -95,6 +95,36 @@ def announce(world: Deployment, committee: str, name: str, *options: str) -> byt
     return bytes.fromhex(announced["task"])
 
 
+def check_before_announcing(world: Deployment, committee: str) -> None:
+    """``--check`` says whether the board would take a task, for a committee by name or prefix."""
+    world.init("owner", "careful")
+    names = ["--member", *" --member ".join(f"O={name}" for name in MEMBERS).split()]
+
+    def ask(task: str, *options: str, code: int = 0) -> dict[str, object]:
+        """What the command says as JSON, whether it is pleased or not."""
+        words = (str(world.path / task), *options, "--check", "--json")
+        asked = world.start("owner", "announce", "careful", *words)
+        out, _ = asked.process.communicate(timeout=SECONDS)
+        assert asked.process.returncode == code, asked.log.read_text()
+        return dict(json.loads(out))
+
+    for text in ("first", committee[:8]):
+        found = ask("owner.toml", "--committee", text, *names)
+        assert (found["accepted"], found["name"]) == (True, "test")
+    write_task(world.path / "crowded.toml", privacy={"max_posts": 100_000})
+    for task, options, error, words in (
+        ("owner.toml", ["--committee", "second"], "no-committee", "No committee called 'second'"),
+        ("owner.toml", ["--committee", "first", *names[:2]], "no-committee", "did not name"),
+        ("crowded.toml", ["--committee", "first"], "no-size-class", "Lower max_posts"),
+    ):
+        refused = ask(task, *options, code=1)
+        assert refused["error"] == error
+        assert words in str(refused["message"])
+    world.view.sync()
+    assert world.view.state.tasks == {}
+    assert not (world.path / "careful" / "outbox").exists(), "the directory still serves a task"
+
+
 def write_rows(path: Path, rows: int) -> Path:
     """Rows that the owner measures its models on."""
     table = make_table(rows)
@@ -140,6 +170,7 @@ def test_a_task_is_trained_to_its_end_whatever_happens_to_its_parties(
     task = write_task(world.path / "owner.toml")
     rows = write_rows(world.path / "rows.csv", 60)
     train = ("--end-after", "3", "--validation", str(rows), "--json")
+    check_before_announcing(world, committee)
     task_id = announce(world, committee, "owner", "--early-end")
     a, b, c = (world.start("aggregator", "run", name) for name in MEMBERS)
     owner = world.start("owner", "run", "owner", *train)

@@ -3,7 +3,7 @@ import pytest
 from anofel.disk.sections import read_table
 from anofel.errors import InvalidInput
 from anofel.studies.catalogue import STUDIES, study_named
-from anofel.studies.encoding import ColumnsDoNotFit, encode_table, encode_unlabelled
+from anofel.studies.encoding import ColumnsDoNotFit, TableRows, encode_table, encode_unlabelled
 from anofel.studies.table import RowDoesNotFit, parse_csv
 from anofel.tasks.schema import Schema, TableSchema, schema_digest
 from tests.patients import DOCUMENT, make_table, make_task
@@ -93,6 +93,44 @@ def test_rows_of_another_length_are_all_named():
     with pytest.raises(RowDoesNotFit) as caught:
         parse("Ann", "Bob,50,100,I,,no", "Eve,1")
     assert [misfit.line for misfit in caught.value.misfits] == [2, 4]
+
+
+def said_of(path, *rows, header=HEADER):
+    path.write_text("\n".join([header, *rows]))
+    with pytest.raises(InvalidInput) as caught:
+        TableRows.read(path, SCHEMA)
+    return caught.value
+
+
+def test_a_row_of_another_length_hides_no_other_problem(tmp_path):
+    path = tmp_path / "rows.csv"
+    found = said_of(path, "Ann", "Bob,old,100,I,,no", "Eve,50,100,I,,", "Cy,50,100,I,,no,x")
+    assert isinstance(found, RowDoesNotFit)
+    assert [misfit[:2] for misfit in found.misfits] == [(2, "age"), (5, "ill"), (3, "age"), (4, "ill")]
+    assert "the label is missing" in str(found)
+    alone = said_of(path, "Ann", "Bob,50,100,I,,no")
+    assert [misfit.line for misfit in alone.misfits] == [2]
+    assert [misfit.line for misfit in said_of(path, "Ann").misfits] == [2]
+
+
+def test_a_wrong_column_hides_no_wrong_row(tmp_path):
+    header = HEADER.replace("age", "agee")
+    found = said_of(tmp_path / "rows.csv", "Ann", "Bob,50,high,I,,no", header=header)
+    assert isinstance(found, ColumnsDoNotFit)
+    for words in (
+        "needs column 'age'",
+        "Line 3, column 'pressure': 'high' is not a number.",
+        "Line 2, column 'agee': the row has 1 cells",
+    ):
+        assert words in str(found)
+
+
+def test_an_unknown_delimiter_is_named_and_not_every_column(tmp_path):
+    found = said_of(tmp_path / "rows.csv", "Ann#50#100#I##no", header=HEADER.replace(",", "#"))
+    assert str(found).startswith(
+        "The file has one column, 'name#age#pressure#stage#note#ill'; cells end in a"
+    )
+    assert "needs column" not in str(found)
 
 
 @pytest.mark.parametrize("delimiter", [";", "\t", "|"])

@@ -6,7 +6,7 @@ Start-up is a feature: a group's heavy imports happen inside its commands.
 import json
 import sys
 import traceback
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperOption
@@ -77,6 +77,10 @@ def _about(
     """Anonymous and private federated learning over a public bulletin board."""
 
 
+_WRONG_USAGE: Any = typer.BadParameter.__base__
+"""What all mistakes in a command are for typer, which does not export it."""
+
+
 def main() -> None:
     """Run the command line; a deliberate error becomes one sentence and its exit code.
 
@@ -84,13 +88,21 @@ def main() -> None:
     again: a client that has been charged must come back and post.
     """
     try:
-        app()
+        sys.exit(app(standalone_mode=False) if "--json" in sys.argv else app())
     except AnofelError as error:
         if "--json" in sys.argv:
-            failed = {"error": error.code, "message": str(error), "exit_code": error.exit_code}
-            typer.echo(json.dumps(failed, indent=2))
+            _say_to_programs(error.code, str(error), error.exit_code)
         typer.echo(f"anofel: {error}", err=True)
+        sys.exit(error.exit_code)
+    except _WRONG_USAGE as error:  # with --json alone: typer shows others by itself
+        _say_to_programs("wrong-usage", error.format_message(), error.exit_code)
+        typer.echo(f"anofel: {error.format_message()}", err=True)
         sys.exit(error.exit_code)
     except Exception:
         traceback.print_exc()
         sys.exit(MISTAKE)
+
+
+def _say_to_programs(code: str, message: str, exit_code: int) -> None:
+    failed = {"error": code, "message": message, "exit_code": exit_code}
+    typer.echo(json.dumps(failed, indent=2))

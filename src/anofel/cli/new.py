@@ -11,6 +11,12 @@ if TYPE_CHECKING:
     from anofel.drafts.columns import Guesses
 
 
+def _examples_that_begin(begun: str) -> list[str]:
+    from anofel.tasks.example_files import EXAMPLES
+
+    return [name for name in EXAMPLES if name.startswith(begun)]
+
+
 def new(
     study: Annotated[Path, typer.Argument(help="A new directory for the study.", show_default=False)],
     rows: Annotated[
@@ -19,7 +25,12 @@ def new(
     ] = None,
     label: Annotated[str, typer.Option(help="The column that is predicted.", show_default=False)] = "",
     example: Annotated[
-        str, typer.Option(help="Copy an example instead; a wrong name lists them.", show_default=False)
+        str,
+        typer.Option(
+            help="Copy an example instead; a wrong name lists them.",
+            autocompletion=_examples_that_begin,
+            show_default=False,
+        ),
     ] = "",
     clients: Annotated[int, typer.Option(min=4, help="How many hospitals will take part.")] = 8,
     releases: Annotated[int, typer.Option(min=1, help="How many sums may be opened.")] = 20,

@@ -74,6 +74,7 @@ def announce(
     anofel owner announce owner task.toml --committee lung-1 --key-file owner.key
     """
     from anofel.board.size_classes import size_class_of
+    from anofel.light_client.waits import POSTED
     from anofel.models.integer_model import IntegerModel
     from anofel.roles.committee_names import check_members, find_committee, is_there
     from anofel.roles.owner import Own, Owner
@@ -95,7 +96,7 @@ def announce(
         if not check:
             board.wait_for(
                 lambda state: is_there(state, committee),
-                f"the committee {committee}",
+                f"the committee '{committee}', whose members make it with anofel aggregator keygen",
                 seconds=wait,
                 on_wait=owner.say,
             )
@@ -115,7 +116,12 @@ def announce(
             return
         task_id = owner.announce(loaded, chosen.key_id, early_end=early_end, own=own)
         say_what_a_trainer_may(trainer)
-        board.wait_for(lambda state: task_id in state.tasks, "the announcement", seconds=wait)
+        board.wait_for(
+            lambda state: task_id in state.tasks,
+            f"the announcement to be on the board ({board.lasting(POSTED)})",
+            seconds=wait,
+            on_wait=owner.say,
+        )
         shown = {"task": task_id.hex(), "name": loaded.name, "committee": chosen.key_id.hex()}
         show("Task", shown, as_json=as_json)
 

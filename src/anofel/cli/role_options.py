@@ -1,10 +1,12 @@
 """What the commands of all roles share: options, opening a directory, stopping on a signal."""
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
 
 _LOCK = "The key store"
 _BOARD = "The board"
+_ID: Final = re.compile(r"[0-9a-f]{32,}")
+_DIGITS: Final = 16
 
 Directory = Annotated[Path, typer.Argument(help="The role's directory.", show_default=False)]
 NewDirectory = Annotated[Path, typer.Argument(help="A new directory for the role.", show_default=False)]
@@ -231,13 +235,27 @@ def show(title: str, content: dict[str, Any], *, as_json: bool) -> None:
     print_table(
         title,
         ["", ""],
-        [[name.replace("_", " "), in_words(value)] for name, value in content.items() if name not in lists],
+        [
+            [name.replace("_", " "), _moment(value) if name == "time" else in_words(value)]
+            for name, value in content.items()
+            if name not in lists
+        ],
     )
     for name, rows in lists.items():
         if rows and isinstance(rows[0], dict):
             columns = list(rows[0])
-            cells = [[in_words(row.get(column)) for column in columns] for row in rows]
+            cells = [[_shortened(in_words(row.get(column))) for column in columns] for row in rows]
             print_table(name.replace("_", " "), [column.replace("_", " ") for column in columns], cells)
+
+
+def _moment(value: Any) -> str:
+    """Write when a role last looked at the board."""
+    return f"{datetime.fromtimestamp(int(value), UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def _shortened(text: str) -> str:
+    """Cut an id that would fold the table; its beginning is enough to name it by, and ``--json`` has all."""
+    return f"{text[:_DIGITS]}…" if _ID.fullmatch(text) else text
 
 
 def in_words(value: Any) -> str:

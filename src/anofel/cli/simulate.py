@@ -8,6 +8,7 @@ import typer
 from anofel.cli.board_fit import BoardRoots, BoardToMeet
 from anofel.cli.output import JsonOption, note
 from anofel.cli.role_options import TrainerOption, say_what_a_trainer_may
+from anofel.cli.study import studies_that_begin
 
 if TYPE_CHECKING:
     from anofel.simulation import SimulatedTask
@@ -20,7 +21,11 @@ def simulate(
     ] = None,
     study: Annotated[
         list[str] | None,
-        typer.Option(help="A study instead of a task file; its task is made for it.", show_default=False),
+        typer.Option(
+            help="A study instead of a task file; its task is made for it.",
+            autocompletion=studies_that_begin,
+            show_default=False,
+        ),
     ] = None,
     clients: Annotated[
         int | None,

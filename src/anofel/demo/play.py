@@ -174,7 +174,9 @@ class Demo:
     def _is_ready(self, client: str) -> bool:
         """Whether a client is registered and waits for an iteration to open."""
         status = read_status(self.layout.role(client), role="client")
-        return bool(status.get("registered")) and status.get("waits_for") == "the next iteration"
+        return bool(status.get("registered")) and str(status.get("waits_for")).startswith(
+            "the next iteration"
+        )
 
     # Phases 2 and 3
 

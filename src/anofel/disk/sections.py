@@ -33,7 +33,7 @@ from anofel.errors import InvalidInput
 
 MAX_DIGITS: Final = 40
 """Of a decimal, before and after the point together: as many as its canonical text may have."""
-MAX_PROBLEMS: Final = 8
+MAX_PROBLEMS: Final = 20
 """So many are named; a hostile document may hold any number."""
 _MAX_SHOWN: Final = 60
 _MAX_GUESSED: Final = 40

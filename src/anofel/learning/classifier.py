@@ -16,9 +16,9 @@ from anofel.learning.trainer import Predictor, Trainer
 from anofel.models.integer_model import IntegerModel
 from anofel.models.parameters import Layout
 from anofel.studies.dataset import Dataset
-from anofel.studies.encoding import encode_unlabelled
+from anofel.studies.encoding import TableRows, encode_unlabelled
 from anofel.studies.load import read_image_rows
-from anofel.studies.table import AnyFile, Table, as_text, read_table
+from anofel.studies.table import AnyFile, Table, as_text
 from anofel.tasks.schema import ImageSchema, TableSchema
 from anofel.tasks.task import Task
 
@@ -87,8 +87,8 @@ class Classifier:
         """Give the probabilities for the rows of a file, and where each stands; no label is needed."""
         schema = self.task.schema
         if isinstance(schema, TableSchema):
-            table = read_table(path)
-            return self.predict_proba(encode_unlabelled(table, schema)), list(table.lines)
+            rows = TableRows.read(path, schema, labelled=False)
+            return self.predict_proba(rows.dataset), list(rows.table.lines)
         dataset = read_image_rows(path, schema)
         return self.predict_proba(dataset), list(range(1, len(dataset) + 1))
 

@@ -40,6 +40,7 @@ from anofel.light_client.remote import (
     send_posting,
 )
 from anofel.light_client.trust import require_trusted_keys
+from anofel.light_client.waits import duration, lasting
 from anofel.light_client.watch import Watch
 from anofel.messages import Blob, Block, Genesis, Header, Posting, Receipt, receipt_bytes
 from anofel.messages.postings import posting_id
@@ -180,9 +181,10 @@ class LightClient:
     ) -> None:
         """Poll until the condition holds; a board that is away is waited for as well.
 
-        Says what it waits for. Raises ``WaitedTooLong``, or what was missing of the board at the end.
+        Says what it waits for and when it gives up, once in a row. Raises ``WaitedTooLong``, or what was
+        missing of the board at the end.
         """
-        deadline = time.monotonic() + seconds
+        deadline, said = time.monotonic() + seconds, ""
         while True:
             waits_for: str = what
             missing: AnofelError | None = None
@@ -192,10 +194,16 @@ class LightClient:
                     return
             except (PeerUnreachable, AttachmentMissing) as error:
                 waits_for, missing = f"the board: {error}", error
-            on_wait(waits_for)
+            if waits_for != said:
+                said = waits_for
+                on_wait(f"Waiting for {waits_for}; given up after {duration(seconds)}.")
             if time.monotonic() >= deadline:
                 raise missing or WaitedTooLong(f"Waited {seconds:.0f} seconds for {what} in vain.")
             stopping.pause(min(self.poll_seconds(), max(0.0, deadline - time.monotonic())))
+
+    def lasting(self, blocks: int) -> str:
+        """Say how long a wait of this board can be. It does not count down: what is said stays the same."""
+        return lasting(blocks, self.genesis.interval_ms)
 
     def poll_seconds(self) -> float:
         """Draw the time until the next poll: the block interval, jittered, the same for everybody."""

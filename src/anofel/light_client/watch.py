@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
+from anofel.light_client.waits import duration
+
 LEAST_SECONDS: Final = 60.0
 INTERVALS: Final = 10
 _LAST_MOMENT: Final = 253_402_300_799
@@ -63,7 +65,7 @@ class Watch:
         if waited <= self._allowed:
             return None
         sentence = (
-            f"Waiting for block {height + 1} for {_duration(waited)}, and one is due every "
+            f"Waiting for block {height + 1} for {duration(waited)}, and one is due every "
             f"{self._interval:g} seconds: the board stands still, or its node withholds blocks."
         )
         return Trouble("standstill", waited, sentence)
@@ -76,7 +78,7 @@ class Watch:
         reason = "" if block_time > now else "the board stands still, its node withholds blocks, or "
         sentence = (
             f"Block {height} is of {_moment(block_time)} and the clock here says {_moment(now)}, "
-            f"{_duration(apart)} apart: {reason}one of the clocks is wrong. "
+            f"{duration(apart)} apart: {reason}one of the clocks is wrong. "
             "The board judges certificates by the time of its blocks."
         )
         return Trouble("clocks", apart, sentence)
@@ -85,10 +87,3 @@ class Watch:
 def _moment(seconds: float) -> str:
     moment = datetime.fromtimestamp(min(max(0, int(seconds)), _LAST_MOMENT), UTC)
     return moment.strftime("%Y-%m-%d %H:%M UTC")
-
-
-def _duration(seconds: float) -> str:
-    for size, name in ((86_400, "days"), (3600, "hours"), (60, "minutes")):
-        if seconds >= 2 * size:
-            return f"{seconds / size:.0f} {name}"
-    return f"{seconds:.0f} seconds"

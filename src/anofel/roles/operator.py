@@ -8,6 +8,7 @@ import time
 
 from anofel.errors import InvalidInput
 from anofel.light_client.client import LightClient, OnWait
+from anofel.light_client.waits import POSTED
 from anofel.messages import ChainAuthor, make_posting
 from anofel.phase1_setup.step1a_certifier_key import revoke_key
 from anofel.pki.certificates import Purpose, RoleKey, verify_chain
@@ -42,7 +43,7 @@ def revoke_certifier(
         )
     board.wait_for(
         lambda state: not state.certifiers[key.to_bytes()].in_force,
-        "the revocation",
+        f"the revocation to be on the board ({board.lasting(POSTED)})",
         seconds=seconds,
         on_wait=on_wait,
     )

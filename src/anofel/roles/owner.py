@@ -231,7 +231,7 @@ class Owner(CertifiedRole):
         task = self.state.tasks.get(self.task_id)
         if task is None:
             self.send(TASK, lambda: announced)
-            return "the announcement to be on the board"
+            return self.posted("the announcement")
         self._note_outcome()
         forget_old(self.directory.outbox, self.state, self.directory.secrets)
         if self._owes_entry(task):
@@ -239,7 +239,7 @@ class Owner(CertifiedRole):
             self.send(_ledger_name(task), lambda: entry)
         if self._closing and not task.ended:
             self.send(f"end-task/{task.task_id.hex()}", lambda: end_task(task.task_id))
-            return "the end of the task to be on the board"
+            return self.posted("the end of the task")
         if task.bundle is None:
             wait = self.lasting(self.board.genesis.bundle_wait)
             return f"other tasks to form a bundle ({wait}; another owner's task ends it at once)"
@@ -274,7 +274,8 @@ class Owner(CertifiedRole):
             posts = f"{len(current.submissions)} posts so far"
             wait = self.lasting(self.state.class_of(bundle).train)
             until = f"until block {current.close_by}"
-            return f"clients in iteration {bundle.iterations} {until} ({wait}; {posts})"
+            ends = "" if bundle.early_end else ", announced with --early-end it may end sooner"
+            return f"clients in iteration {bundle.iterations} {until} ({wait}{ends}; {posts})"
         if bundle.phase is Phase.ENDED:
             return "nothing, since its bundle has ended"
         size = self.state.class_of(bundle)

@@ -13,6 +13,7 @@ from anofel.board.attachments import AttachmentMissing
 from anofel.board.state import State
 from anofel.errors import PeerUnreachable
 from anofel.light_client.client import LightClient, WaitedTooLong
+from anofel.light_client.waits import POSTED, duration
 from anofel.messages import Block, Body, ChainAuthor, make_posting
 from anofel.network.transport import Refused
 from anofel.pki.certificates import Identity, Purpose, RoleKey, verify_chain
@@ -28,15 +29,6 @@ ROLE_KEY: Final = "role-key"
 Say = Callable[[str], None]
 
 
-def lasting(blocks: int, interval_ms: int) -> str:
-    """Say how long a wait can be, in blocks and in time."""
-    seconds = max(0, blocks) * interval_ms / 1000
-    for size, unit in ((86_400, "days"), (3600, "hours"), (60, "minutes")):
-        if seconds >= 2 * size:
-            return f"at most {blocks} blocks, {seconds / size:.0f} {unit}"
-    return f"at most {blocks} blocks, {seconds:.0f} seconds"
-
-
 class Role(ABC):
     """One party at work; ``run`` is its process, ``step`` its one decision."""
 
@@ -47,6 +39,8 @@ class Role(ABC):
         self._said = ""
         self.waits_for = "the board"
         """What ``status`` shows."""
+        self._given_up = ""
+        """After which time the wait ends, for people."""
 
     @property
     def state(self) -> State:
@@ -88,6 +82,7 @@ class Role(ABC):
         again.
         """
         start = answered = time.monotonic()
+        self._given_up = "" if seconds is None else f"; given up after {duration(seconds)}"
         while True:
             try:
                 self.work()
@@ -107,15 +102,21 @@ class Role(ABC):
         """Follow the board to its last block, then take one step."""
         self.board.sync(on_block=self.observe)
         self.waits_for = self.step()
-        self.say(f"Waiting for {self.waits_for}." if not self.is_done else "Nothing is left to do.")
+        self.say(
+            f"Waiting for {self.waits_for}{self._given_up}." if not self.is_done else "Nothing is left to do."
+        )
         trouble = self.board.watch.trouble
         self.directory.keep_status(
             {"time": int(time.time()), **self.status(), "trouble": trouble.sentence if trouble else ""}
         )
 
     def lasting(self, blocks: int) -> str:
-        """Say how long a wait of this board can be. It does not count down: what is said stays the same."""
-        return lasting(blocks, self.board.genesis.interval_ms)
+        """Say how long a wait of this board can be, in blocks and in time."""
+        return self.board.lasting(blocks)
+
+    def posted(self, what: str) -> str:
+        """Say that something of ours is on its way to the board."""
+        return f"{what} to be on the board ({self.lasting(POSTED)})"
 
     def say(self, text: str) -> None:
         """Tell people something, once in a row."""

@@ -3,7 +3,8 @@
 All problems of a file are named at once: of every column the first lines, and how many more there are.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -13,7 +14,15 @@ from numpy.typing import NDArray
 from anofel.disk.sections import nearest
 from anofel.errors import InvalidInput
 from anofel.studies.dataset import Dataset
-from anofel.studies.table import Misfit, RowDoesNotFit, Table, is_missing
+from anofel.studies.table import (
+    AnyFile,
+    Misfit,
+    RowDoesNotFit,
+    Table,
+    UnevenRows,
+    is_missing,
+    read_table,
+)
 from anofel.tasks.schema import CategoryColumn, NumberColumn, TableSchema
 
 
@@ -29,6 +38,18 @@ class TableRows:
         """Encode a table. Raises ``RowDoesNotFit`` and ``ColumnsDoNotFit``."""
         return cls(table, encode_table(table, schema))
 
+    @classmethod
+    def read(cls, path: AnyFile, schema: TableSchema, *, labelled: bool = True) -> "TableRows":
+        """Read a file and encode it. Raises ``RowDoesNotFit`` and ``ColumnsDoNotFit``."""
+        try:
+            table = read_table(path)
+        except UnevenRows as uneven:
+            if uneven.others is not None:
+                with _adding(uneven):
+                    _encode(uneven.others, schema, labelled=labelled)
+            raise
+        return cls(table, _encode(table, schema, labelled=labelled))
+
     @property
     def labels(self) -> NDArray[np.int32]:
         """The class of each row."""
@@ -43,6 +64,17 @@ class ColumnsDoNotFit(InvalidInput):
     """The columns of a file are not those of the schema; every one is named."""
 
     code = "columns-do-not-fit"
+
+
+@contextmanager
+def _adding(uneven: UnevenRows) -> Iterator[None]:
+    """Say what is wrong with the other rows as well as with those that are too long or too short."""
+    try:
+        yield
+    except ColumnsDoNotFit as error:
+        raise ColumnsDoNotFit(f"{error} {uneven}") from None
+    except RowDoesNotFit as error:
+        raise RowDoesNotFit([*uneven.misfits, *error.misfits]) from None
 
 
 def encode_table(table: Table, schema: TableSchema) -> Dataset:
@@ -61,25 +93,36 @@ def encode_unlabelled(table: Table, schema: TableSchema) -> Dataset:
 def _encode(table: Table, schema: TableSchema, *, labelled: bool) -> Dataset:
     if not len(table):
         raise InvalidInput("The file names columns and has no rows.")
-    _check_columns(table, schema, labelled=labelled)
+    problems = _column_problems(table, schema, labelled=labelled)
     misfits: list[Misfit] = []
     blocks = [
-        _encode_column(_Cells(table, column.name, misfits), column, schema) for column in schema.columns
+        _encode_column(_Cells(table, column.name, misfits), column, schema)
+        for column in schema.columns
+        if column.name in table.columns
     ]
     labels = np.zeros(len(table), dtype=np.int32)
-    if labelled:
+    if labelled and schema.label in table.columns:
         labels = _encode_label(_Cells(table, schema.label, misfits), schema)
+    if problems:
+        text = "; ".join(problems)
+        rows = f" {RowDoesNotFit(misfits)}" if misfits else ""
+        raise ColumnsDoNotFit(f"{text[0].upper()}{text[1:]}.{rows}")
     if misfits:
         raise RowDoesNotFit(misfits)
     features = np.column_stack(blocks).astype(np.int32).reshape(len(table), len(schema.feature_names))
     return Dataset(features, labels, schema)
 
 
-def _check_columns(table: Table, schema: TableSchema, *, labelled: bool) -> None:
-    """Every column of a file is a feature, the label, identifying or unused (1); the last two go here (2)."""
+def _column_problems(table: Table, schema: TableSchema, *, labelled: bool) -> list[str]:
+    """Name what breaks this: every column of a file is a feature, the label, identifying or unused (1).
+
+    The last two go here (2).
+    """
     wanted = [column.name for column in schema.columns] + [schema.label] * labelled
     known = {*wanted, schema.label, *schema.identifying, *schema.unused}
     strange = [name for name in table.columns if name not in known]
+    if len(strange) == len(table.columns) == 1:
+        return [f"the file has one column, '{_cut(strange[0])}'; cells end in a comma, semicolon, tab or bar"]
     problems = [
         f"the schema needs column '{name}', which the file does not have{nearest(name, strange)}"
         for name in wanted
@@ -90,9 +133,7 @@ def _check_columns(table: Table, schema: TableSchema, *, labelled: bool) -> None
         "name it as a feature, identifying or unused"
         for name in strange
     ]
-    if problems:
-        text = "; ".join(problems)
-        raise ColumnsDoNotFit(f"{text[0].upper()}{text[1:]}.")
+    return problems
 
 
 class _Cells(NamedTuple):
@@ -169,6 +210,9 @@ def _encode_label(cells: _Cells, schema: TableSchema) -> NDArray[np.int32]:
     labels = np.zeros(len(cells.texts), dtype=np.int32)
     for index, cell in enumerate(cells.texts):
         position = index_of.get(cell.strip())
+        if position is None and is_missing(cell):
+            cells.blame(index, "the label is missing")
+            continue
         if position is None:
             near = nearest(cell.strip(), schema.label_values)
             cells.blame(index, f"'{_cut(cell.strip())}' is not a value of the label{near}")

@@ -73,7 +73,7 @@ def load_file(path: AnyFile, schema: Schema) -> Dataset:
 def file_rows(path: AnyFile, schema: Schema) -> FileRows:
     """Load a user's own file by a schema, as the file holds it."""
     if isinstance(schema, TableSchema):
-        return TableRows.of(read_table(path), schema)
+        return TableRows.read(path, schema)
     return _load_images(path, schema)
 
 

@@ -64,6 +64,14 @@ class RowDoesNotFit(InvalidInput):
         """All of them, in the order of columns and lines."""
 
 
+class UnevenRows(RowDoesNotFit):
+    """Rows of a file have more or fewer cells than its first line; ``others`` is the table without them."""
+
+    def __init__(self, misfits: Sequence[Misfit], others: "Table | None") -> None:
+        super().__init__(misfits)
+        self.others = others
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class MemoryFile:
     """A file that is in memory only: data that is shown to us and must not reach the disk."""
@@ -147,7 +155,7 @@ def _read_csv(path: AnyFile) -> Table:
 
 
 def parse_csv(lines: Iterable[str]) -> Table:
-    """Parse CSV text whose first line names the columns. Raises ``InvalidInput``."""
+    """Parse CSV text whose first line names the columns. Raises ``InvalidInput`` and ``UnevenRows``."""
     text = iter(lines)
     first = next(text, "")
     delimiter = max(_DELIMITERS, key=first.count)  # (1); the first of equals
@@ -164,12 +172,15 @@ def parse_csv(lines: Iterable[str]) -> Table:
         elif row:
             body.append(row)
             line_numbers.append(rows.line_num)
-    if misfits:
-        raise RowDoesNotFit(misfits)
+    if misfits and not body:
+        raise UnevenRows(misfits, None)
     if not body:  # (3)
         raise InvalidInput("The file names columns and has no rows.")
     columns = dict(zip(header, zip(*body, strict=True), strict=True))
-    return Table(columns, line_numbers, "." if delimiter == "," else _decimal_of(columns))
+    table = Table(columns, line_numbers, "." if delimiter == "," else _decimal_of(columns))
+    if misfits:
+        raise UnevenRows(misfits, table)
+    return table
 
 
 def _decimal_of(columns: Mapping[str, Sequence[str]]) -> str:

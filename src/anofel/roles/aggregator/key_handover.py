@@ -20,6 +20,7 @@ from anofel.disk.files import read_small_file, write_new_file
 from anofel.errors import InvalidInput, MalformedMessage
 from anofel.ids import KeyId, Subject
 from anofel.light_client.client import LightClient
+from anofel.light_client.waits import POSTED
 from anofel.messages import HandoverTerms, Run
 from anofel.phase1_setup.step1c_committee_key import handover_run
 from anofel.roles.aggregator.key_ceremony import nonce_of
@@ -132,10 +133,18 @@ class KeyHandover(RunMember):
     def settle(self, run: KeyRun, vote: KeyVote) -> str:
         """Delete the old share as soon as the new ones count."""
         if self._committee.current.share_epoch < run.share_epoch:
-            return "the iteration under way to end; then the new shares count"
+            return self._until_the_new_shares_count()
         forget_stale(self.state, self.directory.secrets, self.identity.subject)
         self.key_id = vote.key_id
         return "nothing"
+
+    def _until_the_new_shares_count(self) -> str:
+        task = self.state.tasks.get(self._committee.task) if self._committee.task else None
+        if task is None or task.bundle is None:
+            return f"the new shares to count ({self.lasting(POSTED)})"
+        size = self.state.class_of(self.state.bundles[task.bundle])
+        wait = self.lasting(size.train + size.aggregate + size.count + size.sum)
+        return f"the iteration under way to end; then the new shares count ({wait})"
 
     # Meanwhile
 

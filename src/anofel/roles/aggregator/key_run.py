@@ -179,12 +179,13 @@ class RunMember(CertifiedRole):
             posted = {} if run is None else posted_round(run, number)
             if message is not None and message.sender not in posted:
                 self._send_round(message)
-                return f"our message of round {number} to be on the board"
+                return self.posted(f"our message of round {number}")
             if run is None:
-                return "the others to open the run"
+                return "the others to begin the run, by the same command"
             if complete_rounds(run) <= number:
                 total = num_speakers(run.run, number)
-                return f"{total - len(posted)} of {total} members to post round {number}"
+                left = total - len(posted)
+                return f"{left} of {total} members to post round {number}, by the same command"
             self.check_earlier(number, posted)
         assert run is not None
         return self._advance(run, current)
@@ -211,7 +212,7 @@ class RunMember(CertifiedRole):
         if following.message is None:
             return f"the others to post round {following.round}"
         self._send_round(following.message)
-        return f"our message of round {following.round} to be on the board"
+        return self.posted(f"our message of round {following.round}")
 
     def judge(self, run: KeyRun) -> None:
         """Raise ``KeyGenerationFailed`` with the culprits that the messages on the board show, if they do."""

@@ -79,8 +79,8 @@ class Aggregator(CertifiedRole):
         self._work = {key: work for key, work in self._work.items() if key in kept}
         waits = [self._serve(duty) for duty in duties]
         if not any(self._member_of(committee) for committee in self.state.committees.values()):
-            return "a committee of which this aggregator is a member"
-        return "; ".join(sorted(set(waits))) or "a task"
+            return "a committee of which this aggregator is a member (anofel aggregator keygen makes one)"
+        return "; ".join(sorted(set(waits))) or self._idle()
 
     def status(self) -> dict[str, Any]:
         """Return what ``status`` shows."""
@@ -110,6 +110,18 @@ class Aggregator(CertifiedRole):
             if seat is not None and (seat.is_open or seat.is_closed):
                 yield Duty(seat, member)
 
+    def _idle(self) -> str:
+        """What is waited for while no iteration of a committee of ours is under way."""
+        mine = [c for c in self.state.committees.values() if self._member_of(c)]
+        tasks = [self.state.tasks[committee.task] for committee in mine if committee.task is not None]
+        bundles = [self.state.bundles[task.bundle] for task in tasks if task.bundle is not None]
+        if not tasks:
+            return "a task (until an owner announces one to its committee)"
+        if not bundles:
+            return f"other tasks to form a bundle ({self.lasting(self.board.genesis.bundle_wait)})"
+        most = max(self.state.class_of(bundle).model for bundle in bundles)
+        return f"the owners' models ({self.lasting(most)}; owners that run shorten it)"
+
     def _member_of(self, committee: Committee) -> int:
         """Return our number in a committee; 0 if we are not in it."""
         members = committee.current.members
@@ -125,7 +137,10 @@ class Aggregator(CertifiedRole):
         if seat.is_open:
             wait = self.lasting(seat.iteration.close_by - seat.iteration.opened_at)
             return f"clients in {where} until block {seat.iteration.close_by} ({wait})"
-        return f"the committee in {where} ({seat.position.progress.value})"
+        size, standing = self.state.class_of(seat.bundle), seat.position.progress
+        left = {Progress.AGGREGATED: size.count, Progress.COUNTED: size.sum}.get(standing, size.aggregate)
+        wait = self.lasting(left)
+        return f"the committee in {where} ({standing.value}; {wait}; members that run shorten it)"
 
     def _do(self, duty: Duty) -> None:
         position, iteration = duty.seat.position, duty.seat.iteration

@@ -31,6 +31,7 @@ from anofel.learning.certified import dataset_digest
 from anofel.light_client.client import LightClient, OnWait
 from anofel.light_client.remote import remote_genesis, remote_key
 from anofel.light_client.trust import require_trusted_keys
+from anofel.light_client.waits import POSTED
 from anofel.messages import Body, ChainAuthor, Posting, make_posting
 from anofel.network.address import BoardAddress
 from anofel.network.transport import Transport
@@ -245,7 +246,12 @@ class Certifier:
             sent = self.directory.outbox.send(board, name, lambda: self._offer(board))
             if sent.answer is not None and sent.answer.refused:
                 raise CertificationRefused(sent.answer.refused, sent.answer.detail)
-        board.wait_for(self.is_enrolled, "the certifier's key", seconds=seconds, on_wait=on_wait)
+        board.wait_for(
+            self.is_enrolled,
+            f"the certifier's key to be on the board ({board.lasting(POSTED)})",
+            seconds=seconds,
+            on_wait=on_wait,
+        )
         return board.state.height
 
     def revoke(self, board: LightClient, *, seconds: float, on_wait: OnWait = lambda _what: None) -> int:
@@ -261,7 +267,10 @@ class Certifier:
             if sent.answer is not None and sent.answer.refused:
                 raise CertificationRefused(sent.answer.refused, sent.answer.detail)
         board.wait_for(
-            lambda state: not self.is_enrolled(state), "the revocation", seconds=seconds, on_wait=on_wait
+            lambda state: not self.is_enrolled(state),
+            f"the revocation to be on the board ({board.lasting(POSTED)})",
+            seconds=seconds,
+            on_wait=on_wait,
         )
         return board.state.height
 

@@ -17,7 +17,8 @@ from anofel.board.seat import Sitting
 from anofel.board.state import State
 from anofel.errors import AnofelError, InvalidInput, PeerUnreachable
 from anofel.light_client.client import LightClient, WaitedTooLong
-from anofel.messages import Block, Posting
+from anofel.light_client.waits import duration
+from anofel.messages import Block, Class, Posting
 from anofel.network.transport import Refused
 from anofel.phase1_setup.step1b_registration import register
 from anofel.phase2_training.step3_models import fetch_models
@@ -132,14 +133,14 @@ class Client(Role):
             self.waits_for = self._register()
             if time.monotonic() >= deadline:
                 raise WaitedTooLong(f"Waited {seconds:.0f} seconds for {self.waits_for} in vain.")
-            self.say(f"Waiting for {self.waits_for}.")
+            self.say(f"Waiting for {self.waits_for}; given up after {duration(seconds)}.")
             pause(self.board.poll_seconds())
 
     def _register(self) -> str:
         if not self._certifier_is_listed(self.state):
-            return "the certifier's key on the board"
+            return "the certifier's key on the board, which anofel certifier enroll posts"
         self.send_registration()
-        return f"its registration on the board ({self.lasting(3)} if the node answers)"
+        return self.posted("its registration")
 
     def _certifier_is_listed(self, state: State) -> bool:
         found = state.certifiers.get(self.credential.certifier.to_bytes())
@@ -191,14 +192,33 @@ class Client(Role):
         try:
             checked = self.find_task()
         except (NoTask, TaskRefused, InvalidInput) as error:  # others may announce what they like
-            return f"a task ({error})"
+            return f"a task, until its owner announces it ({error})"
         sitting = Sitting.find(state, state.tasks[checked.posted.task_id].bundle)
         if sitting is None or not sitting.is_open:
             self._get_ready(checked)
-            return "the next iteration"
+            return self._next_iteration(checked)
         self._fetch_models(sitting)
         turn = self._begin(checked, sitting)
-        return self._take_turn(turn, sitting) if turn else "its first iteration, which is drawn at random"
+        return self._take_turn(turn, sitting) if turn else self._first_iteration(sitting.size)
+
+    def _next_iteration(self, checked: CheckedTask) -> str:
+        """Say that none is open; what comes first, and how long that can last, is on the board for all."""
+        bundle = self.state.tasks[checked.posted.task_id].bundle
+        if bundle is None:
+            return f"the next iteration ({self.lasting(self.board.genesis.bundle_wait)} to form a bundle)"
+        size = self.state.class_of(self.state.bundles[bundle])
+        wait = self.lasting(size.aggregate + size.count + size.sum + size.model)
+        return f"the next iteration ({wait}; owners and aggregators that run shorten it)"
+
+    def _first_iteration(self, size: Class) -> str:
+        whole = size.train + size.aggregate + size.count + size.sum + size.model
+        wait = self.lasting((self.settings.first_wait + 1) * whole)
+        return f"its first iteration, which is drawn at random ({wait}; first_wait = 0 shortens it)"
+
+    def _end_of(self, turn: Turn) -> str:
+        """What is waited for from the opening on: nothing that is said tells when the client posts."""
+        size = self.state.class_of(self.state.bundles[turn.bundle])
+        return f"the end of iteration {turn.iteration} ({self.lasting(size.train)})"
 
     def _begun(self) -> tuple[Turn, Sitting] | None:
         """The turn of an open iteration, whatever became of its task or the settings since."""
@@ -253,14 +273,14 @@ class Client(Role):
         if turn.skipped:
             return f"the end of iteration {turn.iteration}, which it skips ({turn.skipped})"
         if turn.accepted:
-            return _end_of(turn)
+            return self._end_of(turn)
         if self.directory.outbox.find(_submission(turn)) is not None:
             return self._post(turn)
         if not self.drafts.has(turn.bundle, turn.iteration):
             if self._underway is None or self._underway.turn != (turn.bundle, turn.iteration):
                 return self._begin_post(turn, sitting)
             if self.state.height < turn.post_at - SEAL_AHEAD:
-                return _end_of(turn)
+                return self._end_of(turn)
             self._seal(turn, self._underway, sitting)
         return self._post_in_time(turn, sitting)
 
@@ -280,9 +300,9 @@ class Client(Role):
         except AnofelError as error:
             if self.ledger.holds(turn.charge):  # from the charge on the client goes on trying to post
                 self.say(f"Tries again in iteration {turn.iteration} ({error.code}): {error}")
-                return _end_of(turn)
+                return self._end_of(turn)
             return self._skip(turn, error.code, str(error))
-        return _end_of(turn)
+        return self._end_of(turn)
 
     def _seal(self, turn: Turn, underway: Underway, sitting: Sitting) -> None:
         """Encrypt what training made, or zero, and keep it: a retry sends the same bytes."""
@@ -301,7 +321,7 @@ class Client(Role):
             turn = replace(turn, post_at=draw_height(rest))
             self.journal.move(turn, turn.post_at)
         if height < turn.post_at:
-            return _end_of(turn)
+            return self._end_of(turn)
         if sitting.is_full:
             return self._skip(turn, "iteration-full", "Others filled the iteration; nothing was sent.")
         pause(self.board.genesis.interval_ms / 1000 * secrets.randbelow(1000) / 1000)
@@ -312,7 +332,7 @@ class Client(Role):
         sent = self.directory.outbox.send(self.board, _submission(turn), lambda: self._sign(turn))
         if sent.answer is not None and sent.answer.refused:
             return self._skip(turn, sent.answer.refused, sent.answer.detail)
-        return _end_of(turn)
+        return self._end_of(turn)
 
     def _sign(self, turn: Turn) -> Posting:
         """Store the payloads and sign; the outbox keeps the bytes before they are sent.
@@ -418,8 +438,3 @@ class Client(Role):
 
 def _submission(turn: Turn) -> str:
     return f"submission/{turn.bundle}/{turn.iteration}"
-
-
-def _end_of(turn: Turn) -> str:
-    """What is waited for from the opening on: nothing that is said tells when the client posts."""
-    return f"the end of iteration {turn.iteration}"

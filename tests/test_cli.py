@@ -1,0 +1,110 @@
+"""What every command has in common: version, exit codes, errors for people and for programs, completion."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from anofel.cli import app
+
+TERMINAL = {"COLUMNS": "60", "TTY_COMPATIBLE": "1", "TERM": "dumb"}
+PAGE = (Path(__file__).parents[1] / "docs" / "cli.md").read_text()
+
+
+def anofel(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "anofel", *words]
+    return subprocess.run(
+        command, capture_output=True, text=True, timeout=120, env={**os.environ, **environment}
+    )
+
+
+def test_the_version_is_that_of_the_package() -> None:
+    done = anofel("--version")
+    assert (done.returncode, done.stdout) == (0, f"anofel {version('anofel')}\n")
+
+
+CASES = {
+    "refused": (["privacy", "none.toml"], 1, "invalid-input"),
+    "an option that is not there": (["privacy", "none.toml", "--quick"], 2, "wrong-usage"),
+    "a command that is not there": (["privcy"], 2, "wrong-usage"),
+    "an argument that is missing": (["predict", "a.model"], 2, "wrong-usage"),
+    "a value that is none": (["simulate", "--clients", "many"], 2, "wrong-usage"),
+    "nobody answers": (["node", "status", "http://127.0.0.1:1"], 3, "peer-unreachable"),
+}
+
+
+@pytest.mark.parametrize(("words", "code", "error"), CASES.values(), ids=CASES)
+def test_an_error_has_its_exit_code_and_is_json_for_programs(words: list[str], code: int, error: str) -> None:
+    """One document on standard output and one sentence on standard error; for people the latter alone."""
+    assert re.search(rf"^\| {code} \|", PAGE, re.M), "the page names the code"
+    done = anofel(*words, "--json")
+    assert done.returncode == code, done.stderr
+    document = json.loads(done.stdout)
+    assert {name: document[name] for name in ("error", "exit_code")} == {"error": error, "exit_code": code}
+    assert done.stderr == f"anofel: {document['message']}\n"
+    for_people = anofel(*words)
+    assert (for_people.returncode, for_people.stdout) == (code, "")
+    assert "Traceback" not in for_people.stderr
+    assert for_people.stderr.strip()
+
+
+def completed(*words: str) -> list[str]:
+    """What the shell offers after these words, the last of which is begun."""
+    asked = {
+        "_ANOFEL_COMPLETE": "complete_bash",
+        "COMP_WORDS": " ".join(["anofel", *words]),
+        "COMP_CWORD": str(len(words)),
+    }
+    program = [sys.executable, "-c", "import sys; sys.argv = ['anofel']; from anofel.cli import main; main()"]
+    done = subprocess.run(
+        program, capture_output=True, text=True, timeout=120, env={**os.environ, **asked}, check=False
+    )
+    return done.stdout.split()
+
+
+def test_names_of_studies_and_examples_are_completed() -> None:
+    assert completed("study", "fetch", "sup") == ["support2"]
+    assert completed("simulate", "--study", "nw") == ["nwtco"]
+    assert "small" in completed("new", "trial", "--example", "")
+    assert completed("study", "fetch", "zzz") == []
+
+
+def commands(group: object, *words: str) -> list[tuple[str, ...]]:
+    found = []
+    for name, command in getattr(group, "commands", {}).items():
+        found += [(*words, name), *commands(command, *words, name)]
+    return found
+
+
+def test_help_fits_60_columns_and_names_no_type_of_a_flag() -> None:
+    from typer.main import get_command
+
+    for words in commands(get_command(app)):
+        shown = CliRunner().invoke(app, [*words, "--help"], env={"COLUMNS": "60", "TERMINAL_WIDTH": "60"})
+        assert shown.exit_code == 0
+        assert "<bool>" not in shown.output
+        wide = [line for line in shown.output.splitlines() if len(line) > 60]
+        assert wide == [], words
+
+
+def test_status_is_for_people_and_fits_60_columns(tmp_path: Path) -> None:
+    """No epoch seconds, no Python None, ids that do not fold a table; programs get all of it."""
+    ids = [f"{number:064x}" for number in (1, 2)]
+    rows = [{"committee": name, "member": 2, "has_share": True, "task": None} for name in ids]
+    kept = {"time": 1_795_033_907, "height": 573, "waits_for": "a task", "trouble": "", "committees": rows}
+    (tmp_path / "status.json").write_text(json.dumps(kept))
+    words = f'role = "aggregator"\nboard = "https://b"\ngenesis = "{"0" * 64}"\n[settings]\n'
+    (tmp_path / "role.toml").write_text(words)
+    shown = anofel("aggregator", "status", str(tmp_path), **TERMINAL).stdout
+    assert "2026-11-18 20:31:47 UTC" in shown
+    assert "None" not in shown
+    lines = [line.rstrip() for line in shown.splitlines()]
+    assert [line.split() for line in lines[-2:]] == [[f"{name[:16]}…", "2", "yes", "–"] for name in ids]
+    assert all(len(line) <= 60 for line in lines)
+    assert json.loads(anofel("aggregator", "status", str(tmp_path), "--json").stdout) == kept
