@@ -6,6 +6,8 @@
 //!
 //! An empty leaf is 0. Nobody knows an opening of 0, so an empty leaf is nobody's.
 
+use std::sync::Arc;
+
 use ark_bn254::Fr;
 use ark_ff::AdditiveGroup;
 
@@ -87,19 +89,69 @@ impl std::fmt::Debug for Path {
     }
 }
 
-/// A tree with all its nodes, for whoever needs paths or changes leaves.
+/// Nodes in one piece of a level.
+const PIECE: usize = 512;
+
+/// The nodes of one level, in pieces that copies share until one of them changes a piece.
+#[derive(Debug, Clone, Default)]
+struct Level(Vec<Arc<Vec<Fr>>>);
+
+impl Level {
+    fn from_nodes(nodes: &[Fr]) -> Self {
+        Self(nodes.chunks(PIECE).map(|piece| Arc::new(piece.to_vec())).collect())
+    }
+
+    fn len(&self) -> usize {
+        self.0.last().map_or(0, |last| (self.0.len() - 1) * PIECE + last.len())
+    }
+
+    fn get(&self, index: usize) -> Option<Fr> {
+        self.0.get(index / PIECE)?.get(index % PIECE).copied()
+    }
+
+    /// Changes a node that exists.
+    fn set(&mut self, index: usize, node: Fr) {
+        if let Some(piece) = self.0.get_mut(index / PIECE) {
+            Arc::make_mut(piece)[index % PIECE] = node;
+        }
+    }
+
+    fn push(&mut self, node: Fr) {
+        match self.0.last_mut() {
+            Some(last) if last.len() < PIECE => Arc::make_mut(last).push(node),
+            _ => self.0.push(Arc::new(vec![node])),
+        }
+    }
+
+    fn truncate(&mut self, length: usize) {
+        self.0.truncate(length.div_ceil(PIECE));
+        if let Some(last) = self.0.last_mut().filter(|_| length % PIECE > 0) {
+            if last.len() > length % PIECE {
+                Arc::make_mut(last).truncate(length % PIECE);
+            }
+        }
+    }
+
+    fn iter_from(&self, start: usize) -> impl Iterator<Item = &Fr> {
+        let first = self.0.iter().skip(start / PIECE).flat_map(|piece| piece.iter());
+        first.skip(start % PIECE)
+    }
+}
+
+/// A tree with all its nodes, for whoever needs paths or changes leaves. A clone costs a pointer for
+/// every 512 nodes; the nodes are shared until one of the two changes them.
 #[derive(Debug, Clone)]
 pub struct Tree {
     kind: TreeKind,
     /// Nodes level by level, leaves first; only those above a leaf that exists.
-    levels: Vec<Vec<Fr>>,
+    levels: Vec<Level>,
     empty: Vec<Fr>,
 }
 
 impl Tree {
     /// An empty tree.
     pub fn new(kind: TreeKind) -> Self {
-        Self { kind, levels: vec![Vec::new(); kind.depth() + 1], empty: kind.empty_nodes() }
+        Self { kind, levels: vec![Level::default(); kind.depth() + 1], empty: kind.empty_nodes() }
     }
 
     /// A tree of these leaves; a leaf of 0 is one that was zeroed.
@@ -108,7 +160,7 @@ impl Tree {
         if leaves.len() > kind.capacity() {
             return Err(Error::TreeFull { capacity: kind.capacity() });
         }
-        tree.levels[0] = leaves;
+        tree.levels[0] = Level::from_nodes(&leaves);
         tree.rehash_from(0);
         Ok(tree)
     }
@@ -123,14 +175,16 @@ impl Tree {
 
     /// The leaves from an index on, 32 bytes each: what a store appends.
     pub fn leaves_to_bytes(&self, from: usize) -> Vec<u8> {
-        self.levels[0].iter().skip(from).flat_map(field::to_bytes).collect()
+        self.levels[0].iter_from(from).flat_map(field::to_bytes).collect()
     }
 
     /// The size (8 bytes, little-endian), then every node level by level, leaves first, the root last.
     pub fn to_node_bytes(&self) -> Vec<u8> {
         let mut bytes = (self.size() as u64).to_le_bytes().to_vec();
-        bytes.reserve_exact(self.levels.iter().map(Vec::len).sum::<usize>() * FIELD_BYTES);
-        bytes.extend(self.levels.iter().flatten().flat_map(field::to_bytes));
+        bytes.reserve_exact(self.levels.iter().map(Level::len).sum::<usize>() * FIELD_BYTES);
+        bytes.extend(
+            self.levels.iter().flat_map(|level| level.iter_from(0)).flat_map(field::to_bytes),
+        );
         bytes
     }
 
@@ -154,14 +208,15 @@ impl Tree {
         let mut rest = bytes[HEAD..].chunks(FIELD_BYTES).map(|c| field::from_bytes("a node", c));
         let mut tree = Self::new(kind);
         for (level, width) in tree.levels.iter_mut().zip(widths) {
-            *level = rest.by_ref().take(width).collect::<Result<Vec<Fr>, Error>>()?;
+            *level =
+                Level::from_nodes(&rest.by_ref().take(width).collect::<Result<Vec<Fr>, Error>>()?);
         }
         let mut position = size.saturating_sub(1);
         for level in 1..=kind.depth() {
             position /= ARITY;
             if tree.levels[level]
                 .get(position)
-                .is_some_and(|node| *node != tree.node(level, position))
+                .is_some_and(|node| node != tree.node(level, position))
             {
                 return Err(Error::WrongNode { level });
             }
@@ -181,12 +236,12 @@ impl Tree {
 
     /// A leaf.
     pub fn leaf(&self, index: usize) -> Result<Fr, Error> {
-        self.levels[0].get(index).copied().ok_or(Error::NoSuchLeaf { index, size: self.size() })
+        self.levels[0].get(index).ok_or(Error::NoSuchLeaf { index, size: self.size() })
     }
 
     /// The position of a member.
     pub fn position(&self, leaf: Fr) -> Result<usize, Error> {
-        let found = self.levels[0].iter().position(|other| *other == leaf);
+        let found = self.levels[0].iter_from(0).position(|other| *other == leaf);
         found.filter(|_| leaf != Fr::ZERO).ok_or(Error::NotAMember)
     }
 
@@ -199,7 +254,7 @@ impl Tree {
         if size + leaves.len() > self.kind.capacity() {
             return Err(Error::TreeFull { capacity: self.kind.capacity() });
         }
-        self.levels[0].extend_from_slice(leaves);
+        leaves.iter().for_each(|leaf| self.levels[0].push(*leaf));
         self.rehash_from(size);
         Ok(())
     }
@@ -207,11 +262,12 @@ impl Tree {
     /// Sets a leaf to 0; its place is not used again.
     pub fn zero(&mut self, index: usize) -> Result<(), Error> {
         self.leaf(index)?;
-        self.levels[0][index] = Fr::ZERO;
+        self.levels[0].set(index, Fr::ZERO);
         let mut position = index;
         for level in 1..=self.kind.depth() {
             position /= ARITY;
-            self.levels[level][position] = self.node(level, position);
+            let node = self.node(level, position);
+            self.levels[level].set(position, node);
         }
         Ok(())
     }
@@ -234,7 +290,7 @@ impl Tree {
     /// The root.
     pub fn root(&self) -> Root {
         let depth = self.kind.depth();
-        Root(self.levels[depth].first().copied().unwrap_or(self.empty[depth]))
+        Root(self.levels[depth].get(0).unwrap_or(self.empty[depth]))
     }
 
     /// The path of a leaf. Whoever asks somebody else for this names itself.
@@ -259,7 +315,8 @@ impl Tree {
             .take(self.kind.depth())
             .map(|level| {
                 let started = position / ARITY * ARITY;
-                let nodes = level[started.min(level.len())..position.min(level.len())].to_vec();
+                let end = position.min(level.len());
+                let nodes = (started.min(end)..end).filter_map(|at| level.get(at)).collect();
                 position /= ARITY;
                 nodes
             })
@@ -271,7 +328,7 @@ impl Tree {
     fn children(&self, level: usize, position: usize) -> [Fr; ARITY] {
         let nodes = &self.levels[level];
         std::array::from_fn(|child| {
-            nodes.get(position * ARITY + child).copied().unwrap_or(self.empty[level])
+            nodes.get(position * ARITY + child).unwrap_or(self.empty[level])
         })
     }
 

@@ -1,6 +1,6 @@
 //! `anofel._core.trees`: the certifier tree and the client tree, and a set for what they have admitted.
 
-use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use anofel_primitives::merkle::{self, TreeKind};
 use anofel_primitives::{commitment, eddsa, Error, Fr};
@@ -101,6 +101,11 @@ macro_rules! tree_classes {
                 Ok(Self(py.detach(|| self.0.at_size(size))?))
             }
 
+            /// A tree that goes on by itself; both share their nodes until one of them changes some.
+            fn fork(&self) -> Self {
+                Self(self.0.clone())
+            }
+
             /// The frontier.
             fn frontier(&self) -> $frontier {
                 $frontier(self.0.frontier())
@@ -172,23 +177,33 @@ impl CertifierTree {
 }
 
 /// A set of 32-byte names, ordered, in about 50 bytes for each.
+///
+/// Names are kept in buckets by their first bits. Forks share buckets until one of them changes one, so
+/// a fork costs a pointer for each bucket, whatever the number of names.
 #[pyclass(eq, module = "anofel._core.trees")]
 #[derive(PartialEq)]
-pub struct NameSet(BTreeSet<[u8; NAME_BYTES]>);
+pub struct NameSet(Vec<Arc<Vec<Name>>>);
 
+type Name = [u8; NAME_BYTES];
 const NAME_BYTES: usize = 32;
+const BUCKETS: usize = 4096;
 
-fn read_name(name: &[u8]) -> Result<[u8; NAME_BYTES]> {
+fn read_name(name: &[u8]) -> Result<Name> {
     let found = name.len();
     let wrong = Error::Length { what: "a name", expected: NAME_BYTES, found };
     Ok(name.try_into().map_err(|_| wrong)?)
+}
+
+/// The bucket of a name; names of a lower bucket are lower.
+fn bucket_of(name: &Name) -> usize {
+    usize::from(name[0]) << 4 | usize::from(name[1] >> 4)
 }
 
 #[pymethods]
 impl NameSet {
     #[new]
     fn new() -> Self {
-        Self(BTreeSet::new())
+        Self(vec![Arc::default(); BUCKETS])
     }
 
     /// Read what `to_bytes` wrote; raise `InvalidInput` if the names are not ascending.
@@ -199,33 +214,48 @@ impl NameSet {
             if names.windows(2).any(|pair| pair[0] >= pair[1]) {
                 return Err(Error::NotCanonical { what: "the set of names" }.into());
             }
-            Ok(Self(names.into_iter().collect()))
+            let mut made = Self::new();
+            for bucket in names.chunk_by(|one, other| bucket_of(one) == bucket_of(other)) {
+                made.0[bucket_of(&bucket[0])] = Arc::new(bucket.to_vec());
+            }
+            Ok(made)
         })
     }
 
     /// The names in ascending order.
     fn to_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-        let bytes: Vec<u8> = py.detach(|| self.0.iter().flatten().copied().collect());
+        let names = || self.0.iter().flat_map(|bucket| bucket.iter());
+        let bytes: Vec<u8> = py.detach(|| names().flatten().copied().collect());
         PyBytes::new(py, &bytes)
     }
 
+    /// A set that goes on by itself.
+    fn fork(&self) -> Self {
+        Self(self.0.clone())
+    }
+
     fn __len__(&self) -> usize {
-        self.0.len()
+        self.0.iter().map(|bucket| bucket.len()).sum()
     }
 
     fn __contains__(&self, name: &[u8]) -> Result<bool> {
-        Ok(self.0.contains(&read_name(name)?))
+        let name = read_name(name)?;
+        Ok(self.0[bucket_of(&name)].binary_search(&name).is_ok())
     }
 
     /// Add a name.
     fn add(&mut self, name: &[u8]) -> Result<()> {
-        self.0.insert(read_name(name)?);
+        let name = read_name(name)?;
+        let bucket = &mut self.0[bucket_of(&name)];
+        if let Err(place) = bucket.binary_search(&name) {
+            Arc::make_mut(bucket).insert(place, name);
+        }
         Ok(())
     }
 
     /// Remove all names.
     fn clear(&mut self) {
-        self.0.clear();
+        *self = Self::new();
     }
 }
 

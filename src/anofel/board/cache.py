@@ -1,7 +1,8 @@
-"""A dictionary that forgets its oldest entries."""
+"""A dictionary that forgets its oldest entries; threads may share it."""
 
+import threading
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Generic, TypeVar
 
 Key = TypeVar("Key")
@@ -17,6 +18,7 @@ class BoundedCache(Generic[Key, Value]):
         self._largest = largest
         self._weight = weight
         self._total = 0
+        self._lock = threading.Lock()
 
     def __contains__(self, key: Key) -> bool:
         return key in self._entries
@@ -24,14 +26,28 @@ class BoundedCache(Generic[Key, Value]):
     def __getitem__(self, key: Key) -> Value:
         return self._entries[key]
 
+    def found(self, keys: Iterable[Key]) -> dict[Key, Value]:
+        """Return what is kept under some keys."""
+        with self._lock:
+            return {key: self._entries[key] for key in keys if key in self._entries}
+
+    def get_or(self, key: Key, make: Callable[[], Value]) -> Value:
+        """Return what is kept, or make it and keep it; two threads may both make it."""
+        try:
+            return self._entries[key]
+        except KeyError:
+            made = self[key] = make()
+            return made
+
     def __len__(self) -> int:
         return len(self._entries)
 
     def __setitem__(self, key: Key, value: Value) -> None:
-        if key in self._entries:
-            self._total -= self._weight(self._entries.pop(key))
-        self._entries[key] = value
-        self._total += self._weight(value)
-        while self._total > self._largest and len(self._entries) > 1:
-            _, oldest = self._entries.popitem(last=False)
-            self._total -= self._weight(oldest)
+        with self._lock:
+            if key in self._entries:
+                self._total -= self._weight(self._entries.pop(key))
+            self._entries[key] = value
+            self._total += self._weight(value)
+            while self._total > self._largest and len(self._entries) > 1:
+                _, oldest = self._entries.popitem(last=False)
+                self._total -= self._weight(oldest)

@@ -55,6 +55,12 @@ class Chain:
         """The board's genesis."""
         return self.state.genesis
 
+    def fork(self) -> "Chain":
+        """Return a chain that goes on by itself, as long as this one rests; both share what was verified."""
+        made = Chain(self.state.fork(), self.verifier)
+        made._ids = self._ids.copy()
+        return made
+
     # Filling a block
 
     def begin(self, time: int) -> None:

@@ -28,9 +28,8 @@ class CommitteeKeys:
     def read(self, committee: CommitteeRef) -> tuple[Scheme, CommitteeKey]:
         """Return a committee's scheme and key."""
         scheme, name = schemes.by_number(committee.scheme), (committee.shares_id, committee.scheme)
-        if name not in self._keys:
-            self._keys[name] = scheme.read_key(self._attachments.read(committee.shares_id))
-        return scheme, self._keys[name]
+        read = self._attachments.read
+        return scheme, self._keys.get_or(name, lambda: scheme.read_key(read(committee.shares_id)))
 
     def check_key(self, claim: KeyClaim) -> None:
         """Check that a blob is the key that a member posted. Raises ``KeyRefused``."""
@@ -48,26 +47,28 @@ class CommitteeKeys:
         A run is recomputed once, whatever is claimed of it: claims are compared with what it made.
         """
         _, key = self.read(CommitteeRef(claim.key_id, claim.run.scheme, claim.shares_id))
-        if claim.digest not in self._made:
-            try:
-                self._made[claim.digest] = key_runs.observe(claim, self._attachments.read)
-            except KeyGenerationFailed as error:
-                self._made[claim.digest] = str(error)
-        made = self._made[claim.digest]
+        made = self._made.get_or(claim.digest, lambda: self._observe(claim))
         refusal = self._look_at(claim, key) if made is None else _difference(claim, made)
         if refusal is not None:
             raise KeyGenerationFailed(refusal)
 
+    def _observe(self, claim: KeyClaim) -> KeyVote | str | None:
+        try:
+            return key_runs.observe(claim, self._attachments.read)
+        except KeyGenerationFailed as error:
+            return str(error)
+
     def _look_at(self, claim: KeyClaim, key: CommitteeKey) -> str | None:
         """Return why a key is not the run's; the transcript takes no part in it."""
-        name = (claim.digest, claim.shares_id)
-        if name not in self._looked_at:
+
+        def look() -> str | None:
             try:
                 key_runs.check_made(claim, key, self._attachments.read)
-                self._looked_at[name] = None
             except KeyGenerationFailed as error:
-                self._looked_at[name] = str(error)
-        return self._looked_at[name]
+                return str(error)
+            return None
+
+        return self._looked_at.get_or((claim.digest, claim.shares_id), look)
 
 
 def _difference(claim: KeyClaim, made: KeyVote | str) -> str | None:

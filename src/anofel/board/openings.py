@@ -86,25 +86,26 @@ class Openings:
 
     def check_count_share(self, claim: CountShareClaim) -> VerifiedCountShare:
         """Check a share of a count. Raises ``ShareRefused``."""
-        name = (claim.agreed.digest, claim.member, claim.share)
-        if name not in self._count_shares:
+
+        def verify() -> VerifiedCountShare:
             _, key = self._keys.read(claim.addressee.committee)
             tally = self._tally(claim.agreed, claim.bits)
-            share = count.verify_share(key, tally, claim.agreed, claim.member, claim.share)
-            self._count_shares[name] = share
-        return self._count_shares[name]
+            return count.verify_share(key, tally, claim.agreed, claim.member, claim.share)
+
+        return self._count_shares.get_or((claim.agreed.digest, claim.member, claim.share), verify)
 
     def check_sum_share(self, claim: SumShareClaim) -> VerifiedShare:
         """Check a share of a sum. Raises ``ShareRefused``."""
-        name = (claim.agreed.digest, claim.member, claim.share)
-        if name not in self._sum_shares:
+
+        def verify() -> tuple[VerifiedShare, int]:
             scheme, key = self._keys.read(claim.addressee.committee)
             counted = self._count(claim.addressee, claim.agreed, claim.bits, claim.count_shares)
             total = self._read_sum(claim.addressee, claim.agreed.iteration, claim.agreed.sum_digest)
             content = self._attachments.read(claim.share)
             share = scheme.verify_share(key, total, counted.permit_sum(), claim.member, content)
-            self._sum_shares[name] = share, len(content)
-        return self._sum_shares[name][0]
+            return share, len(content)
+
+        return self._sum_shares.get_or((claim.agreed.digest, claim.member, claim.share), verify)[0]
 
     # Step 8
 
@@ -135,10 +136,7 @@ class Openings:
         model = seat.task.model
         if model is None:
             raise InvalidInput("The task has no model yet.")
-        name = (seat.agreed.digest, model)
-        if name not in self._opened:
-            self._opened[name] = self._open(seat, model)
-        return self._opened[name]
+        return self._opened.get_or((seat.agreed.digest, model), lambda: self._open(seat, model))
 
     def _open(self, seat: Seat, model: BlobHash) -> OpenedSum | None:
         scheme, key = self._keys.read(seat.addressee.committee)
@@ -170,23 +168,26 @@ class Openings:
         bits: Sequence[tuple[Nullifier, bytes]],
         shares: Sequence[tuple[int, bytes]],
     ) -> DecryptedCount:
-        if agreed.digest not in self._counts:
+        def combine() -> DecryptedCount:
             _, key = self._keys.read(addressee.committee)
             verified = [
                 self.check_count_share(CountShareClaim(addressee, agreed, tuple(bits), member, share))
                 for member, share in shares
             ]
-            self._counts[agreed.digest] = count.combine(key, self._tally(agreed, bits), agreed, verified)
-        return self._counts[agreed.digest]
+            return count.combine(key, self._tally(agreed, bits), agreed, verified)
+
+        return self._counts.get_or(agreed.digest, combine)
 
     def _tally(self, agreed: AgreedSet, bits: Sequence[tuple[Nullifier, bytes]]) -> EncryptedCount:
-        if agreed.digest not in self._tallies:
-            self._tallies[agreed.digest] = count.add(dict(bits))
-        return self._tallies[agreed.digest]
+        return self._tallies.get_or(agreed.digest, lambda: count.add(dict(bits)))
 
     def _read_sum(self, addressee: Addressee, iteration: IterationContext, digest: BlobHash) -> EncryptedSum:
-        if digest not in self._encrypted or self._encrypted[digest].iteration != iteration:
+        def read() -> EncryptedSum:
             scheme, key = self._keys.read(addressee.committee)
             data = self._attachments.read(digest)
-            self._encrypted[digest] = scheme.read_sum(key, iteration, addressee.limits, data)
-        return self._encrypted[digest]
+            return scheme.read_sum(key, iteration, addressee.limits, data)
+
+        kept = self._encrypted.get_or(digest, read)
+        if kept.iteration != iteration:
+            kept = self._encrypted[digest] = read()
+        return kept

@@ -7,11 +7,13 @@ follows from them: whoever loads a snapshot makes it again.
 """
 
 from collections.abc import Callable, Iterator, MutableMapping
-from typing import Any, TypeVar
+from dataclasses import fields
+from typing import Any, Self, TypeVar
 
 from anofel.board.log import MerkleTree
 
 Key = TypeVar("Key")
+T = TypeVar("T")
 
 
 class Record:
@@ -27,6 +29,10 @@ class Record:
         """Whether the end of a block may have to look at this record."""
         return False
 
+    def fork(self) -> Self:
+        """Return a record that changes by itself; it is in no collection yet."""
+        return forked(self)
+
     def __setattr__(self, name: str, value: Any) -> None:
         object.__setattr__(self, name, value)
         reports = getattr(self, "_reports", None)
@@ -35,6 +41,16 @@ class Record:
             heard[key] = None
 
 
+def forked(record: T) -> T:
+    """Copy a record with the containers in it, not what they contain."""
+    made = object.__new__(type(record))
+    for field in fields(record):  # type: ignore[arg-type]
+        value = getattr(record, field.name)
+        object.__setattr__(made, field.name, value.copy() if isinstance(value, _CONTAINERS) else value)
+    return made
+
+
+_CONTAINERS = (dict, list, set)
 R = TypeVar("R", bound=Record)
 
 
@@ -52,13 +68,32 @@ class Records(MutableMapping[Key, R]):
         """Which records changed since the last root."""
         self._tree = MerkleTree()
         self._nested = nested
+        self._borrowed: set[Key] = set()
+        """Which records are still those of the collection that this one was forked from."""
         self.update(records or {})
 
+    def fork(self) -> "Records[Key, R]":
+        """Return a collection that goes on by itself, as long as this one rests.
+
+        Its records are copied when somebody first looks at them.
+        """
+        made = Records[Key, R](nested=self._nested)
+        made._records, made._places = self._records.copy(), self._places.copy()
+        made._heard, made._live, made._stale = self._heard.copy(), self._live.copy(), self._stale.copy()
+        made._tree = MerkleTree([level.copy() for level in self._tree.levels])
+        made._borrowed = set(self._records)
+        return made
+
     def __getitem__(self, key: Key) -> R:
+        if key in self._borrowed:
+            self._borrowed.remove(key)
+            record = self._records[key] = self._records[key].fork()
+            record._reports = (self._heard, key)
         return self._records[key]
 
     def __setitem__(self, key: Key, record: R) -> None:
         self._places.setdefault(key, len(self._places))
+        self._borrowed.discard(key)
         self._records[key] = record
         record._reports = (self._heard, key)
 
@@ -78,7 +113,7 @@ class Records(MutableMapping[Key, R]):
         """Return the live records in their order."""
         self._listen()
         self._live = {key: None for key in self._live if self._records[key].is_live}
-        return [self._records[key] for key in sorted(self._live, key=self._places.__getitem__)]
+        return [self[key] for key in sorted(self._live, key=self._places.__getitem__)]
 
     def first_live(self) -> R | None:
         """Return the record that has been live for longest."""
@@ -86,7 +121,7 @@ class Records(MutableMapping[Key, R]):
         while self._live:
             key = next(iter(self._live))
             if self._records[key].is_live:
-                return self._records[key]
+                return self[key]
             del self._live[key]
         return None
 

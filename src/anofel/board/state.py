@@ -10,11 +10,12 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
+from typing import Self
 
 from anofel.board.announcement import TaskFacts
 from anofel.board.genesis import check_genesis
 from anofel.board.log import MerkleLog, chained
-from anofel.board.records import Record, Records
+from anofel.board.records import Record, Records, forked
 from anofel.ids import (
     BlobHash,
     BlockHash,
@@ -122,6 +123,12 @@ class KeyRun(Record):
     def is_live(self) -> bool:
         """Whether its messages are still kept."""
         return bool(self.posted)
+
+    def fork(self) -> Self:
+        """Return a run that changes by itself."""
+        made = forked(self)
+        made.posted = {number: messages.copy() for number, messages in self.posted.items()}
+        return made
 
 
 @dataclass(slots=True)
@@ -328,6 +335,12 @@ class Iteration:
     positions: list[Position] = field(default_factory=list)
     history: bytes = NO_HISTORY
 
+    def fork(self) -> Self:
+        """Return an iteration that changes by itself."""
+        made = forked(self)
+        made.positions = [forked(position) for position in self.positions]
+        return made
+
     def forget(self) -> None:
         """Drop what is needed to reach the outcomes and to open them, and nothing that a digest covers."""
         self.submissions.clear()
@@ -359,6 +372,12 @@ class Bundle(Record):
     def is_live(self) -> bool:
         """Whether it has not ended."""
         return self.phase is not Phase.ENDED
+
+    def fork(self) -> Self:
+        """Return a bundle that changes by itself."""
+        made = forked(self)
+        made.current = None if self.current is None else self.current.fork()
+        return made
 
 
 @dataclass(slots=True)
@@ -401,6 +420,35 @@ class State:
         )
         state.certifier_roots.append(state.certifier_tree.root().to_bytes())
         return state
+
+    def fork(self) -> "State":
+        """Return a state that goes on by itself, as long as this one rests.
+
+        What grows with the clients is shared until one of the two changes it, so the cost does not depend
+        on their number. A fork that is dropped leaves no trace.
+        """
+        return State(
+            genesis=self.genesis,
+            genesis_hash=self.genesis_hash,
+            height=self.height,
+            time=self.time,
+            tip=self.tip,
+            num_postings=self.num_postings,
+            num_bytes=self.num_bytes,
+            epoch=self.epoch,
+            certifiers=self.certifiers.fork(),
+            certifier_tree=self.certifier_tree.fork(),
+            certifier_roots=self.certifier_roots.copy(),
+            client_trees={epoch: tree.fork() for epoch, tree in self.client_trees.items()},
+            newcomers=self.newcomers.copy(),
+            registered=self.registered.fork(),
+            nullifiers=forked(self.nullifiers),
+            runs=self.runs.fork(),
+            committees=self.committees.fork(),
+            tasks=self.tasks.fork(),
+            bundles=self.bundles.fork(),
+            remembered=self.remembered.copy(),
+        )
 
     @property
     def clients(self) -> ClientTree:

@@ -2,7 +2,7 @@
 
 ``Verifier.authenticate`` establishes the author, ``Verifier.confirm`` the claims of a batch. Proofs of
 one kind are verified together with fresh randomness. Verdicts are kept by posting and by everything else
-they depend on, so that nothing is verified twice.
+they depend on, so that nothing is verified twice. Threads may share a verifier.
 """
 
 import hashlib
@@ -115,7 +115,7 @@ class Verifier:
         self.submission = submission
         self._attachments = attachments
         self._verdicts: BoundedCache[bytes, Rejected | None] = BoundedCache(MAX_VERDICT_BYTES, _verdict_bytes)
-        self._receipts: BoundedCache[tuple[bytes, int], None] = BoundedCache(MAX_RECEIPTS)
+        self._receipts: BoundedCache[bytes, None] = BoundedCache(MAX_RECEIPTS)
         self._chains: BoundedCache[bytes, Identity] = BoundedCache(MAX_CHAIN_BYTES, _identity_bytes)
         self.keys = CommitteeKeys(attachments) if keys is None else keys
         self.openings = Openings(attachments, self.keys)
@@ -160,11 +160,8 @@ class Verifier:
         """Verify a chain once per block time: role-holders post often, blocks share their time."""
         name = hashlib.sha256(b"".join(hashlib.sha256(entry).digest() for entry in chain))
         name.update(f"{purpose.name}{state.time}".encode())
-        key = name.digest()
-        if key not in self._chains:
-            roots = state.genesis.roots
-            self._chains[key] = verify_chain(chain, roots, purpose, state.time)
-        return self._chains[key]
+        roots, time = state.genesis.roots, state.time
+        return self._chains.get_or(name.digest(), lambda: verify_chain(chain, roots, purpose, time))
 
     # Claims
 
@@ -179,7 +176,7 @@ class Verifier:
         ]
 
     def _confirm_proofs(self, candidates: Sequence[Candidate]) -> dict[bytes, Rejected | None]:
-        verdicts = {c.key: self._verdicts[c.key] for c in candidates if c.key in self._verdicts}
+        verdicts = self._verdicts.found(c.key for c in candidates)
         fresh = [c for c in candidates if c.key not in verdicts]
         if not fresh:
             return verdicts
@@ -193,21 +190,20 @@ class Verifier:
         return verdicts
 
     def _check_receipts(self, state: State, candidate: Candidate) -> None:
-        """Check receipts once for a block's time: a holder's certificate may end before the next."""
-        key = (candidate.posting.id, state.time)
-        if key in self._receipts:
-            return
+        """Check that receipts are signed, once, and their holders certified, at each block's time."""
+        known = candidate.posting.id in self._receipts  # the holders' keys stand in genesis
         for blob in candidate.claim.blobs:
             for receipt in blob.receipts:
                 chain = state.genesis.holders[receipt.holder]
-                signed = receipt_bytes(self._genesis_hash, blob.sha256, blob.length, receipt.expires)
                 try:
                     holder = self._verified_chain(state, chain, Purpose.STORAGE)
-                    holder.verify(signed, receipt.signature)
+                    if not known:
+                        signed = receipt_bytes(self._genesis_hash, blob.sha256, blob.length, receipt.expires)
+                        holder.verify(signed, receipt.signature)
                 except (CertificateRefused, InvalidSignature, InvalidInput) as error:
                     raise Rejected(BAD_RECEIPT, str(error)) from None
-        if candidate.claim.blobs:
-            self._receipts[key] = None
+        if candidate.claim.blobs and not known:
+            self._receipts[candidate.posting.id] = None
 
     def _confirm_registrations(
         self, candidates: Sequence[Candidate], verdicts: dict[bytes, Rejected | None]

@@ -9,11 +9,11 @@ share their name with a value of ``anofel.primitives``; write ``messages.Certifi
 
 from anofel.messages.aggregation import Aggregate, CountShare, Exclusion, SumShare
 from anofel.messages.blobs import Blob, Receipt, receipt_bytes
-from anofel.messages.blocks import Block, Header, Vote
+from anofel.messages.blocks import Block, EngineBlock, EngineVote, Header, Seal, Vote
 from anofel.messages.certifiers import CertifierKeyOffer, RevokeCertifier
 from anofel.messages.clients import Registration, Submission, SubmittedPart
 from anofel.messages.committees import CommitteeKeyVote, DkgRound, HandoverTerms, Run
-from anofel.messages.genesis import Class, Genesis, Limits, Validator
+from anofel.messages.genesis import Class, Genesis, Limits, Validator, binding_bytes
 from anofel.messages.postings import (
     Author,
     Body,
@@ -39,6 +39,8 @@ __all__ = [
     "DkgRound",
     "EndIteration",
     "EndTask",
+    "EngineBlock",
+    "EngineVote",
     "Exclusion",
     "Genesis",
     "HandoverTerms",
@@ -53,6 +55,7 @@ __all__ = [
     "RejectModel",
     "RevokeCertifier",
     "Run",
+    "Seal",
     "Submission",
     "SubmittedPart",
     "SumShare",
@@ -60,6 +63,7 @@ __all__ = [
     "Validator",
     "View",
     "Vote",
+    "binding_bytes",
     "make_posting",
     "receipt_bytes",
 ]

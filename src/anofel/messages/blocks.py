@@ -44,9 +44,55 @@ class Vote(View):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class EngineBlock(View):
+    """What CometBFT calls a block: the hash of its header, and its parts."""
+
+    hash: bytes
+    parts: int
+    parts_hash: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineVote(View):
+    """A validator's precommit under CometBFT, with its own time."""
+
+    validator: int
+    """The validator's place in the genesis."""
+    time: int
+    nanos: int
+    signature: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seal(View):
+    """What vouches for a block under CometBFT: the rest of the engine's header, and the precommits."""
+
+    block_version: int
+    app_version: int
+    nanos: int
+    last: EngineBlock | None
+    last_commit: bytes
+    data: bytes
+    """The engine's root of the postings."""
+    next_validators: bytes
+    consensus: bytes
+    results: bytes
+    evidence: bytes
+    proposer: int
+    """The validator's place in the genesis."""
+    round: int
+    parts: int
+    parts_hash: bytes
+    votes: tuple[EngineVote, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Block(View):
-    """A header, the votes for it and its postings, each as its bytes."""
+    """A header, what vouches for it and its postings, each as its bytes."""
 
     header: Header
     commit: tuple[Vote, ...]
+    """The votes, where one node makes the blocks."""
+    seal: Seal | None = None
+    """What CometBFT's validators signed, where they make the blocks."""
     postings: tuple[bytes, ...]

@@ -5,6 +5,7 @@ from dataclasses import dataclass, fields
 from functools import lru_cache
 
 from anofel.ids import GenesisHash
+from anofel.messages.signing import digest
 from anofel.messages.view import View
 
 
@@ -14,6 +15,10 @@ class Validator(View):
 
     key: bytes
     power: int
+    chain: tuple[bytes, ...] = ()
+    """The certificates of whoever runs it; none where one node makes the blocks."""
+    binding: bytes | None = None
+    """The certified key's signature of the Ed25519 key, for this genesis."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +67,8 @@ class Genesis(View):
     registration_proving_key: bytes
     submission_proving_key: bytes
     transcript: bytes
+    engine: int = 0
+    """Which engine makes the blocks (``anofel.board.engines``)."""
     validators: tuple[Validator, ...]
     holders: tuple[tuple[bytes, ...], ...]
     quorum: int
@@ -81,6 +88,11 @@ class Genesis(View):
     def hash(self) -> GenesisHash:
         """The board's name."""
         return _hash_of(self)
+
+
+def binding_bytes(nonce: bytes, key: bytes) -> bytes:
+    """What a validator's certified key signs: the Ed25519 key that votes for it on one board."""
+    return b"anofel/1/validator" + digest("the nonce of genesis", nonce) + digest("the key", key)
 
 
 @lru_cache(maxsize=4)

@@ -27,19 +27,61 @@ pub const HEADER: &Layout = &Layout {
 pub const VOTE: &Layout =
     &Layout { name: "Vote", fields: &[("validator", U8), ("signature", Signature)] };
 
-/// A header, the votes for it and its postings.
+/// What CometBFT calls a block: the hash of its header, and its parts.
+pub const ENGINE_BLOCK: &Layout = &Layout {
+    name: "EngineBlock",
+    fields: &[("hash", Digest), ("parts", U32), ("parts_hash", Digest)],
+};
+
+/// A validator's precommit under CometBFT.
+pub const ENGINE_VOTE: &Layout = &Layout {
+    name: "EngineVote",
+    fields: &[("validator", U8), ("time", U64), ("nanos", U32), ("signature", Signature)],
+};
+
+/// What vouches for a block under CometBFT: the rest of the engine's header, and the precommits.
+pub const SEAL: &Layout = &Layout {
+    name: "Seal",
+    fields: &[
+        ("block_version", U64),
+        ("app_version", U64),
+        ("nanos", U32),
+        ("last", Option(&Record(ENGINE_BLOCK))),
+        ("last_commit", Digest),
+        ("data", Digest),
+        ("next_validators", Digest),
+        ("consensus", Digest),
+        ("results", Digest),
+        ("evidence", Digest),
+        ("proposer", U8),
+        ("round", U32),
+        ("parts", U32),
+        ("parts_hash", Digest),
+        ("votes", List(&Record(ENGINE_VOTE), 64)),
+    ],
+};
+
+/// A header, what vouches for it and its postings.
 pub const BLOCK: &Layout = &Layout {
     name: "Block",
     fields: &[
         ("header", Record(HEADER)),
         ("commit", List(&Record(VOTE), 64)),
+        ("seal", Option(&Record(SEAL))),
         ("postings", List(&Bytes { max: 2_097_152 }, 65_535)),
     ],
 };
 
 /// Who may sign headers, and with what weight.
-pub const VALIDATOR: &Layout =
-    &Layout { name: "Validator", fields: &[("key", MessageKey), ("power", U64)] };
+pub const VALIDATOR: &Layout = &Layout {
+    name: "Validator",
+    fields: &[
+        ("key", MessageKey),
+        ("power", U64),
+        ("chain", CHAIN),
+        ("binding", Option(&Signature)),
+    ],
+};
 
 /// A size class of tasks with its limits and deadlines.
 pub const CLASS: &Layout = &Layout {
@@ -89,6 +131,7 @@ pub const GENESIS: &Layout = &Layout {
         ("registration_proving_key", Digest),
         ("submission_proving_key", Digest),
         ("transcript", Digest),
+        ("engine", U8),
         ("validators", List(&Record(VALIDATOR), 64)),
         ("holders", List(&CHAIN, 16)),
         ("quorum", U8),
