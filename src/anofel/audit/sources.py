@@ -221,7 +221,7 @@ def _stored_height_now(store: BlockStore, height: int) -> int:
     with suppress(StoreError, MalformedMessage, InvalidBlock):
         newest = store.signed_header(store.height)
         if newest is not None:
-            verify_commit(store.genesis, newest.header, newest.commit)
+            verify_commit(store.genesis, newest)
             return max(height, newest.header.height)
     return height
 

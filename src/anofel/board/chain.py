@@ -7,6 +7,7 @@ the same rules, so equal histories give equal headers.
 from collections.abc import Callable, Sequence
 
 from anofel.board import block_end, roots
+from anofel.board.engines import InvalidCommit, check_postings, check_vouched, covers_roots
 from anofel.board.genesis import check_keys
 from anofel.board.log import merkle_root
 from anofel.board.rule import Rejected, require
@@ -14,9 +15,8 @@ from anofel.board.rules import handler_of
 from anofel.board.rules.common import BLOCK_FULL
 from anofel.board.state import State
 from anofel.board.verification import Candidate, Verifier
-from anofel.errors import InvalidInput, InvalidSignature, VerificationError
-from anofel.messages import Block, Genesis, Header, Posting, Vote
-from anofel.primitives import MessageKey
+from anofel.errors import InvalidInput, VerificationError
+from anofel.messages import Block, Genesis, Header, Posting
 
 RULE_VERSION = 1
 """Changes with the rules; genesis and every header name it."""
@@ -28,13 +28,21 @@ class InvalidBlock(VerificationError):
     code = "invalid-block"
 
     def __init__(
-        self, height: int, reason: str, *, posting: int | None = None, rejected: Rejected | None = None
+        self,
+        height: int,
+        reason: str,
+        *,
+        posting: int | None = None,
+        rejected: Rejected | None = None,
+        signed: bool = True,
     ) -> None:
         where = f"Block {height}" if posting is None else f"Posting {posting} of block {height}"
         super().__init__(f"{where}: {reason}")
         self.height = height
         self.posting = posting
         self.rejected = rejected
+        self.signed = signed
+        """Whether what is wrong is something that validators sign, if they signed this block."""
 
 
 class Chain:
@@ -175,7 +183,7 @@ class Chain:
             raise InvalidBlock(height, "it does not follow the block before it.")
         if header.time < state.time:
             raise InvalidBlock(height, "its time is before that of the block before it.")
-        verify_commit(state.genesis, header, block.commit)
+        verify_signed(state.genesis, block)
         self.begin(header.time)
         for index, result in enumerate(self.offer_many(block.postings)):
             if isinstance(result, Rejected):
@@ -184,31 +192,30 @@ class Chain:
                 on_posting(result)
         sealed = self.seal()
         if sealed != header:
-            raise InvalidBlock(height, f"its header states another {_first_difference(sealed, header)}.")
+            where = _first_difference(sealed, header)
+            signed = covers_roots(state.genesis)
+            raise InvalidBlock(height, f"its header states another {where}.", signed=signed)
         return state.tip
 
 
-def verify_commit(genesis: Genesis, header: Header, commit: Sequence[Vote]) -> None:
-    """Check that validators with more than two thirds of the power signed the header.
+def verify_commit(genesis: Genesis, block: Block) -> None:
+    """Check that the board's validators vouch for a block's header (``engines``).
 
     Raises ``InvalidBlock``.
     """
-    height, signed = header.height, header.vote_bytes(genesis.hash)
-    seen: set[int] = set()
-    power = 0
-    for vote in commit:
-        if vote.validator in seen or vote.validator >= len(genesis.validators):
-            raise InvalidBlock(height, f"it has an unknown or repeated vote of validator {vote.validator}.")
-        seen.add(vote.validator)
-        validator = genesis.validators[vote.validator]
-        try:
-            MessageKey.from_bytes(validator.key).verify(signed, vote.signature)
-        except InvalidSignature:
-            raise InvalidBlock(height, f"the signature of validator {vote.validator} is not valid.") from None
-        power += validator.power
-    total = sum(validator.power for validator in genesis.validators)
-    if 3 * power <= 2 * total:
-        raise InvalidBlock(height, f"validators with {power} of {total} votes signed it.")
+    try:
+        check_vouched(genesis, block)
+    except InvalidCommit as error:
+        raise InvalidBlock(block.header.height, str(error)) from None
+
+
+def verify_signed(genesis: Genesis, block: Block) -> None:
+    """Check that the board's validators vouch for a block and its postings. Raises ``InvalidBlock``."""
+    verify_commit(genesis, block)
+    try:
+        check_postings(block)
+    except InvalidCommit as error:
+        raise InvalidBlock(block.header.height, str(error)) from None
 
 
 def _first_difference(ours: Header, theirs: Header) -> str:

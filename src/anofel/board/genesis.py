@@ -1,8 +1,9 @@
 """Step 0 — what a genesis must fulfil before anybody uses it."""
 
+from anofel.board.engines import Engine, fault_tolerance
 from anofel.committee.context import MAX_LENGTH, MAX_POSTS
-from anofel.errors import InvalidInput
-from anofel.messages import Class, Genesis
+from anofel.errors import InvalidInput, InvalidSignature
+from anofel.messages import Class, Genesis, binding_bytes
 from anofel.pki.certificates import CertificateRefused, Purpose, parse_roots, verify_chain
 from anofel.proofs.keys import INSECURE_ORIGIN
 from anofel.proofs.statements import RegistrationVerifier, SubmissionVerifier
@@ -17,6 +18,8 @@ TEST_MATERIAL = {
 """What demos and tests are made of. Audits accept such a board and say what it is; they refuse one whose
 genesis switches anything else off."""
 MAX_BUNDLE = 16
+MAX_POWER = 1 << 40
+"""Far below what CometBFT refuses."""
 MAX_POSTINGS = 65_535
 """What the layout of a block has room for (``docs/messages.md``)."""
 
@@ -38,6 +41,10 @@ def check_genesis(genesis: Genesis) -> None:
     6. There are size classes, each with sizes a committee can add and with time for every phase.
     7. The limits leave room for at least one posting, and for no more than a block can encode.
     8. It pins the transcript of a ceremony, or says that its keys are development keys.
+    9. Its engine is known. One node makes blocks without certificates or bindings of validators.
+    10. Under CometBFT every validator is certified at the board's first moment, has signed its Ed25519 key
+        for this genesis, and is another one than the others.
+    11. Under CometBFT a blob has receipts of more storage holders than validators may be faulty.
     """
     _require(genesis.version == VERSION, f"its version is {genesis.version} instead of {VERSION}")
     try:
@@ -73,6 +80,34 @@ def check_genesis(genesis: Genesis) -> None:
     _require(
         (genesis.transcript == bytes(32)) == (INSECURE_KEYS in flaws_of(genesis)),
         "it pins the transcript of a ceremony or says that its keys are development keys, one of the two",
+    )
+    _require(genesis.engine in set(Engine), f"its engine {genesis.engine} is not known")
+    if genesis.engine == Engine.COMETBFT:
+        _check_validators(genesis)
+    else:
+        _require(
+            all(not validator.chain and validator.binding is None for validator in genesis.validators),
+            "certificates of validators go with the engine CometBFT",
+        )
+
+
+def _check_validators(genesis: Genesis) -> None:
+    """Check what CometBFT's validators show of themselves (rules 10 and 11)."""
+    subjects = set()
+    for number, validator in enumerate(genesis.validators):
+        try:
+            identity = verify_chain(validator.chain, genesis.roots, Purpose.VALIDATOR, genesis.time)
+            identity.verify(binding_bytes(genesis.nonce, validator.key), validator.binding or b"")
+        except (CertificateRefused, InvalidSignature, InvalidInput) as error:
+            raise InvalidGenesis(f"The genesis cannot be used: validator {number} is not: {error}") from None
+        subjects.add(identity.subject)
+    _require(len(subjects) == len(genesis.validators), "two of its validators are the same")
+    most = sum(validator.power for validator in genesis.validators)
+    _require(most <= MAX_POWER, f"its validators have more power than {MAX_POWER}")
+    faulty = fault_tolerance(genesis)
+    _require(
+        genesis.quorum > faulty,
+        f"a blob needs receipts of more than {faulty} holders, since so many validators may be faulty",
     )
 
 

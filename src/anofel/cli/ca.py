@@ -17,7 +17,7 @@ app = typer.Typer(
 Authority = Annotated[Path, typer.Argument(help="The authority's directory.", show_default=False)]
 PurposeOption = Annotated[
     str,
-    typer.Option(help="operator, certifier, aggregator, owner or storage.", show_default=False),
+    typer.Option(help="operator, certifier, aggregator, owner, storage or validator.", show_default=False),
 ]
 NameOption = Annotated[str, typer.Option(help="Whom the certificate is for.", show_default=False)]
 OrganisationOption = Annotated[

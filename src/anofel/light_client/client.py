@@ -17,7 +17,7 @@ from typing import Final, NoReturn
 from anofel import stopping
 from anofel.board import snapshot
 from anofel.board.attachments import AttachmentMissing
-from anofel.board.chain import Chain, InvalidBlock, verify_commit
+from anofel.board.chain import Chain, InvalidBlock, verify_signed
 from anofel.board.committee_keys import CommitteeKeys
 from anofel.board.interface import OnBlock
 from anofel.board.log import merkle_root
@@ -286,7 +286,7 @@ class LightClient:
         try:
             self.chain.follow(block)
         except InvalidBlock as error:
-            if not self._is_signed(block):
+            if not error.signed or not self._is_signed(block):
                 raise self._unsigned(height) from error
             if block.header.previous != tip and height > 1:
                 self._report_fork(block)
@@ -294,7 +294,7 @@ class LightClient:
 
     def _is_signed(self, block: Block) -> bool:
         try:
-            verify_commit(self.genesis, block.header, block.commit)
+            verify_signed(self.genesis, block)
         except InvalidBlock:
             return False
         return True

@@ -127,7 +127,7 @@ def remote_signed_height(transport: Transport, genesis: Genesis, verified: int) 
         if len(blocks) != 1 or blocks[0].header.height != height:
             raise NotFromBoard(f"The node claims to have block {height} and sent another header.")
         try:
-            verify_commit(genesis, blocks[0].header, blocks[0].commit)
+            verify_commit(genesis, blocks[0])
         except InvalidBlock as error:
             raise NotFromBoard(f"The header that the node claims to have does not count. {error}") from None
         return height

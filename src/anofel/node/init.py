@@ -11,6 +11,7 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import NameOID
 
 from anofel.board.chain import RULE_VERSION
+from anofel.board.engines import Engine
 from anofel.board.genesis import INSECURE_CA, INSECURE_KEYS, VERSION, check_genesis
 from anofel.disk.files import read_small_file
 from anofel.errors import AnofelError, InvalidInput
@@ -102,6 +103,7 @@ def make_node(
         rules=RULE_VERSION,
         interval_ms=clock.interval_ms,
         roots=trust.roots,
+        engine=Engine.EMBEDDED,
         **keys.pins(),
         validators=(Validator(key=validator.public_key().to_bytes(), power=1),),
         holders=(trust.storage.chain,),

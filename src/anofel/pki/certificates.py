@@ -1,4 +1,4 @@
-"""X.509 identities of role-holders: operators, certifiers, aggregators, owners and storage holders.
+"""X.509 identities of role-holders, whom an institution's authority vouches for.
 
     identity = verify_chain(chain, roots, Purpose.OWNER, time)
     identity.verify(message, signature)
@@ -70,6 +70,7 @@ class Purpose(Enum):
     AGGREGATOR = "aggregator"
     OWNER = "owner"
     STORAGE = "storage"
+    VALIDATOR = "validator"
 
     @property
     def oid(self) -> x509.ObjectIdentifier:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from anofel.board.chain import RULE_VERSION
+from anofel.board.engines import Engine
 from anofel.board.genesis import INSECURE_CA, INSECURE_KEYS, VERSION, check_genesis
 from anofel.messages import Class, Genesis, Limits, Validator
 from anofel.pki.certificates import Identity, Purpose, RoleKey, verify_chain
@@ -85,6 +86,7 @@ class Venue:
             rules=RULE_VERSION,
             interval_ms=1000,
             roots=(self._authority.root,),
+            engine=Engine.EMBEDDED,
             **self.keys.pins(),
             validators=(Validator(key=validator.public_key().to_bytes(), power=1),),
             holders=(storage.chain,),
