@@ -16,6 +16,7 @@ from typer.testing import CliRunner, Result
 from anofel.audit import Auditor, AuditReport
 from anofel.audit import sources as audit_sources
 from anofel.audit.report import MAX_FINDINGS, MAX_ITERATIONS, Finding
+from anofel.audit.runs import RunAudit
 from anofel.board import snapshot
 from anofel.board.state import KeyRun, KeyVote
 from anofel.board.verification import Verifier
@@ -59,14 +60,14 @@ def report_of(world: World) -> AuditReport:
 @pytest.fixture
 def false_run(stages: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> str:
     """The messages of one run make no key, though its members posted one and the board took it."""
-    run_id, honest = next(iter(stages.released.board.state.runs)), Auditor._observe
+    run_id, honest = next(iter(stages.released.board.state.runs)), RunAudit._observe
 
-    def observe(auditor: Auditor, run: KeyRun) -> KeyVote:
+    def observe(audit: RunAudit, run: KeyRun) -> KeyVote:
         if run.run_id == run_id:
             raise KeyGenerationFailed("Member 2 dealt shares that do not fit.", (2,))
-        return honest(auditor, run)
+        return honest(audit, run)
 
-    monkeypatch.setattr(Auditor, "_observe", observe)
+    monkeypatch.setattr(RunAudit, "_observe", observe)
     return f"run {run_id.hex()}"
 
 
@@ -369,8 +370,8 @@ def test_an_audit_does_not_grow_with_the_number_of_blocks(keys: KeyDirectory) ->
 def test_nothing_is_kept_of_what_has_its_outcome(stages: SimpleNamespace) -> None:
     auditor = auditor_of(stages.released)
     auditor.follow(stages.released.board.blocks)
-    assert auditor._checked_sums == {}
-    assert set(auditor._moving) == {0}
+    assert auditor._sums._checked_sums == {}
+    assert set(auditor._sums._moving) == {0}
 
 
 def test_a_report_lists_so_many_and_counts_the_rest() -> None:

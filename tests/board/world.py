@@ -59,7 +59,7 @@ from anofel.tasks.task import Task
 from tests.patients import make_dataset, make_task
 
 TIME = 1_800_000_000
-DAY = 86_400
+HOUR, DAY = 3600, 86_400
 MAX_POSTS = 8
 CLASS = Class(
     max_length=1000, max_posts=MAX_POSTS, post_from=0, train=4, aggregate=3, count=3, sum=3, model=3
@@ -79,20 +79,18 @@ LIMITS = Limits(
 class Authority:
     """The certificate authority of a test."""
 
-    def __init__(self) -> None:
-        self._ca = TestAuthority.create(not_before=TIME - DAY, not_after=TIME + 1000 * DAY)
+    def __init__(self, now: int = TIME, ca: TestAuthority | None = None) -> None:
+        self.now = now
+        self._ca = ca or TestAuthority.create(not_before=now - DAY, not_after=now + 1000 * DAY)
 
     @property
     def root(self) -> bytes:
         return self._ca.root
 
     def issue(self, purpose: Purpose, name: str, organisation: str = "") -> RoleKey:
-        valid = {"not_before": TIME - DAY, "not_after": TIME + 900 * DAY}
-        return self._ca.issue(purpose, name, **valid, organisation=organisation)
-
-
-def subject(role: RoleKey, purpose: Purpose, root: bytes) -> bytes:
-    return verify_chain(role.chain, [root], purpose, TIME).subject
+        """Valid since an hour ago: a block's time lies up to an interval in the past."""
+        start, end = self.now - HOUR, self.now + 900 * DAY
+        return self._ca.issue(purpose, name, start, end, organisation=organisation)
 
 
 def make_genesis(
@@ -202,7 +200,8 @@ class World:
     # Phase 1
 
     def offer_certifier_key(self) -> Posting:
-        holder = verify_chain(self.certifier.chain, [self.authority.root], Purpose.CERTIFIER, TIME)
+        root, now = self.authority.root, self.authority.now
+        holder = verify_chain(self.certifier.chain, [root], Purpose.CERTIFIER, now)
         body = offer_key(self.certifier_secret, holder=holder, genesis=self.board.genesis_hash)
         return self.board.post_as(self.certifier, body)
 
@@ -246,7 +245,7 @@ class World:
         members = []
         for number in range(1, num_members + 1):
             role = self.authority.issue(Purpose.AGGREGATOR, f"{name} {number}")
-            members.append(Member(role, subject(role, Purpose.AGGREGATOR, self.authority.root), number))
+            members.append(Member(role, role.subject, number))
         return members
 
     def make_run(self, members: Iterable[Member], threshold: int, scheme: int = 0) -> Run:

@@ -1,19 +1,19 @@
 """A real node with everybody on it over HTTP: ``tests.board.world`` with a light client for a board."""
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 
+from anofel.board.interface import OnBlock
+from anofel.ids import GenesisHash
 from anofel.light_client.client import LightClient
-from anofel.messages import Body, ChainAuthor, Class, Genesis, Posting, make_posting
+from anofel.messages import Block, Body, ChainAuthor, Class, Posting, make_posting
 from anofel.network.transport import Transport
-from anofel.node.files import NodeConfig
-from anofel.node.init import BoardNumbers, BoardTrust, make_node
 from anofel.pki.certificates import Purpose, RoleKey
-from anofel.pki.testing_ca import TestAuthority
 from anofel.primitives import CertifierSecret
 from anofel.proofs.keys import KeyDirectory
-from tests.board.world import LIMITS, World
-from tests.node.support import SECONDS
+from tests.board.world import LIMITS, Authority, World
+from tests.node.support import SECONDS, BoardOfTest, make_board
 
 INTERVAL_MS = 150
 CLASS = Class(
@@ -21,85 +21,76 @@ CLASS = Class(
 )
 
 
-class Authority:
-    """The certificate authority of the board."""
-
-    def __init__(self) -> None:
-        self.now = int(time.time())
-        self._ca = TestAuthority.create(not_before=self.now - 7200)
-
-    @property
-    def root(self) -> bytes:
-        return self._ca.root
-
-    def issue(self, purpose: Purpose, name: str) -> RoleKey:
-        return self._ca.issue(purpose, name, self.now - 3600, self.now + 900 * 86_400)
-
-
-def make_remote_board(
-    directory: Path, keys: KeyDirectory, authority: Authority, size: Class = CLASS
-) -> Genesis:
-    return make_node(
+def make_remote_board(directory: Path, keys: KeyDirectory, size: Class = CLASS) -> BoardOfTest:
+    return make_board(
         directory,
-        name="test",
-        trust=BoardTrust((authority.root,), authority.issue(Purpose.STORAGE, "Storage"), insecure=True),
-        keys=keys,
-        clock=BoardNumbers(INTERVAL_MS, 2, 1000, (size,), LIMITS),
-        config=NodeConfig(),
-        allow_insecure_keys=True,
+        keys,
+        interval_ms=INTERVAL_MS,
+        limits=LIMITS,
+        classes=(size,),
+        bundle_wait=1000,
     )
 
 
 class RemoteBoard:
     """What ``World`` needs of a board, through a light client; a posting is waited for."""
 
-    def __init__(self, client: LightClient) -> None:
-        self.client = client
+    def __init__(self, client: LightClient, on_block: OnBlock = lambda _block: None) -> None:
+        self.client, self._on_block = client, on_block
 
     def __getattr__(self, name: str) -> object:
         return getattr(self.client, name)  # everything else of a board is the client's
 
     @property
-    def genesis_hash(self) -> bytes:
+    def genesis_hash(self) -> GenesisHash:
         return self.client.genesis.hash
 
     def post(self, posting: Posting) -> Posting:
-        self.client.sync()
+        seen: set[bytes] = set()
+        self.client.sync(on_block=self._on_block)
         self.client.post(posting)
-        seen: list[bytes] = []
-        end = time.monotonic() + SECONDS
-        while posting.data not in seen:
-            assert time.monotonic() < end, "The posting was not taken."
-            self.client.sync(on_block=lambda block: seen.extend(block.postings))
-            time.sleep(0.02)
+        self.wait(lambda: posting.data in seen, "a posting", lambda block: seen.update(block.postings))
         return posting
 
     def post_as(self, role: RoleKey, body: Body) -> Posting:
         return self.post(make_posting(body, ChainAuthor(role.chain), self.genesis_hash, role.sign))
 
     def next_block(self) -> None:
-        height = self.state.height
-        self.wait(lambda: self.state.height > height)
+        height = self.client.state.height
+        self.wait(lambda: self.client.state.height > height, "a block")
 
-    def wait(self, condition, seconds: float = SECONDS) -> None:  # type: ignore[no-untyped-def]
+    def wait(
+        self,
+        condition: Callable[[], bool],
+        what: str,
+        on_block: OnBlock = lambda _block: None,
+        seconds: float = SECONDS,
+    ) -> None:
+        """Follow the board block by block until something holds."""
+
+        def take(block: Block) -> None:
+            self._on_block(block)
+            on_block(block)
+
         end = time.monotonic() + seconds
-        self.client.sync()
-        while not condition():
-            assert time.monotonic() < end, "What was waited for did not happen."
+        while True:
+            self.client.sync(on_block=take)
+            if condition():
+                return
+            assert time.monotonic() < end, f"Waited for {what} in vain."
             time.sleep(0.05)
-            self.client.sync()
 
 
 class RemoteWorld(World):
-    """Certifier, committees and owners, played by the test; the clients are real."""
+    """Everybody whom the test plays itself, over HTTP."""
 
-    def __init__(self, keys: KeyDirectory, authority: Authority, client: LightClient) -> None:
+    def __init__(self, keys: KeyDirectory, made: BoardOfTest, board: RemoteBoard) -> None:
         self.keys = keys
-        self.authority = authority  # type: ignore[assignment]
-        self.genesis = client.genesis
-        self.board = RemoteBoard(client)  # type: ignore[assignment]
+        self.authority = Authority(int(time.time()), made.authority)
+        self.genesis = made.genesis
+        self.board = board  # type: ignore[assignment]
         self.certifier_secret = CertifierSecret.generate()
-        self.certifier = authority.issue(Purpose.CERTIFIER, "Clinic")
+        self.certifier = self.authority.issue(Purpose.CERTIFIER, "Clinic")
         self.committees, self.owners, self.clients = [], [], []
 
     @property

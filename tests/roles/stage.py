@@ -23,7 +23,7 @@ from anofel.tasks.task import Task
 from tests.board.world import Owner, a_task
 from tests.node.support import SECONDS, NodeProcess, running
 from tests.roles.people import TYPE, make_client, open_client
-from tests.roles.remote_world import CLASS, Authority, RemoteWorld, connect, make_remote_board
+from tests.roles.remote_world import CLASS, RemoteBoard, RemoteWorld, connect, make_remote_board
 
 RELEASES = {"max_releases": 100}
 TASKS = tuple(a_task(f"study {number}", privacy=RELEASES) for number in range(2))
@@ -99,7 +99,7 @@ class Stage:
     def _finish(self) -> None:
         world, number = self.world, self.bundle_number
         here = [owner for owner in world.owners if world.task_state(owner).bundle == number]
-        world.remote.wait(lambda: world.bundle(number).current.close_hash)  # known one block after the close
+        world.remote.wait(lambda: bool(world.bundle(number).current.close_hash), "the block after the close")
         for step in (world.aggregate, world.count_share, world.sum_share):
             for owner, committee in zip(here, world.committees, strict=True):
                 if not world.position(owner).progress.is_outcome:
@@ -111,7 +111,7 @@ class Stage:
     def _note_outcomes(self, here: Sequence[Owner]) -> None:
         """Wait for the outcomes of the closed iteration and write them down."""
         world, number = self.world, self.bundle_number
-        world.remote.wait(lambda: world.bundle(number).phase is not Phase.CLOSED)
+        world.remote.wait(lambda: world.bundle(number).phase is not Phase.CLOSED, "the outcome")
         for owner in here:
             if world.position(owner).progress is Progress.SUMMED:
                 world.recover(owner)
@@ -193,15 +193,14 @@ def staged(
     early_end: bool = False,
 ) -> Iterator[Stage]:
     """Run a node, establish two committees, which open with two members, and announce two tasks."""
-    authority = Authority()
-    genesis = make_remote_board(directory / "node", keys, authority, size)
+    made = make_remote_board(directory / "node", keys, size)
     with running(directory / "node") as node:
-        view = connect(node.url, directory / "view", genesis.hash)
-        world = RemoteWorld(keys, authority, view)
+        view = connect(node.url, directory / "view", made.genesis.hash)
+        world = RemoteWorld(keys, made, RemoteBoard(view))
         world.offer_certifier_key()
         for task in tasks:
             world.announce(world.establish(members, 2), task, early_end=early_end)
-        world.remote.wait(lambda: bool(world.board.state.bundles))
+        world.remote.wait(lambda: bool(world.board.state.bundles), "the bundle")
         yield kind(world, node, keys, directory, own)
         view.close()
 

@@ -8,40 +8,30 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from copy import deepcopy
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from anofel.board.seat import Sitting
 from anofel.board.state import Bundle, Phase, Position, State
 from anofel.committee.interface import Int64Vector
 from anofel.light_client.client import LightClient
-from anofel.messages import Block, ChainAuthor, Class, make_posting
+from anofel.messages import Block, Class
 from anofel.network.transport import Transport
-from anofel.phase1_setup.step1a_certifier_key import offer_key
-from anofel.phase1_setup.step1b_certification import Credential
-from anofel.phase1_setup.step1b_registration import register
 from anofel.phase1_setup.step1d_announcement import end_iteration
-from anofel.phase2_training.step5_submission import post_submission, prepare_submission, seal_submission
-from anofel.pki.certificates import Purpose, RoleKey, verify_chain
+from anofel.phase2_training.step5_submission import post_submission
+from anofel.pki.certificates import Purpose, RoleKey
 from anofel.pki.testing_ca import write_role
-from anofel.primitives import (
-    CertifierSecret,
-    DatasetDigest,
-    DatasetType,
-    MasterSecret,
-    Salt,
-)
 from anofel.proofs.keys import KeyDirectory
 from anofel.roles.aggregator.role import Aggregator
 from anofel.roles.directory import RoleDirectory, unlock_with
 from anofel.roles.role import Role
 from anofel.tasks.task import Task
 from tests.board.prepared import with_garbage
+from tests.board.world import ClientOfTest
 from tests.node.support import LIMITS, SECONDS, BoardOfTest, NodeProcess, make_board
 from tests.patients import DOCUMENT
+from tests.roles.remote_world import INTERVAL_MS, RemoteBoard, RemoteWorld
 
-INTERVAL_MS = 150
 NEVER = 100_000
 """Blocks: hours, so that nothing ends by the clock, however slow the machine is; what happens ends it."""
 SIZE = Class(
@@ -87,14 +77,8 @@ class Process:
         return self.process.returncode
 
 
-@dataclass
-class ClientOfTest:
-    credential: Credential
-    salt: Salt = field(default_factory=Salt.generate)
-
-
 class Deployment:
-    """Everybody on one board; the directories are under one path."""
+    """Roles as processes on one board, under one path; the test plays certifier and clients."""
 
     def __init__(self, path: Path, keys: KeyDirectory) -> None:
         self.path, self.keys = path, keys
@@ -103,8 +87,8 @@ class Deployment:
         )
         self.node = NodeProcess(self.board.directory)
         self.view = LightClient(path / "view", Transport(self.node.url), genesis_hash=self.board.genesis.hash)
-        self.certifier = CertifierSecret.generate()
-        self.clients: list[ClientOfTest] = []
+        self.world = RemoteWorld(keys, self.board, RemoteBoard(self.view, self._note))
+        self.clients = self.world.clients
         self.processes: list[Process] = []
         self.outcomes: dict[tuple[bytes, int], Position] = {}
 
@@ -171,61 +155,35 @@ class Deployment:
     # The certifier and the clients
 
     def offer_certifier_key(self) -> None:
-        role = self.board.certifier()
-        holder = verify_chain(role.chain, [self.board.authority.root], Purpose.CERTIFIER, int(time.time()))
-        body = offer_key(self.certifier, holder=holder, genesis=self.board.genesis.hash)
-        self.view.post(make_posting(body, ChainAuthor(role.chain), self.board.genesis.hash, role.sign))
-        self.wait(lambda state: len(state.certifiers) > 0, "the certifier")
+        self.world.offer_certifier_key()
 
-    def register(self, number: int, known: int = 0) -> None:
-        """Register so many clients beside those that the board knows."""
-        state, prover = self.view.state, self.keys.registration_prover(threads=1)
-        for place in range(known, known + number):
-            d, dt = DatasetDigest.of_chunks([b"rows %d" % place]), DatasetType(7)
-            msk = MasterSecret.generate()
-            certificate = self.certifier.certify(d, msk.public_key(), dt)
-            client = ClientOfTest(Credential(msk, d, dt, self.certifier.public_key(), certificate))
-            self.view.post(register(state, client.credential, salt=client.salt, prover=prover))
-            self.clients.append(client)
-        self.wait(lambda state: len(state.clients) >= known + number, "the clients")
+    def register(self, number: int) -> None:
+        """Register so many more clients."""
+        self.world.add_clients(number)
 
     def submit(
         self, bundle: Bundle, client: ClientOfTest, update: Int64Vector | None, *, spoilt: bool = False
     ) -> None:
         """Post for a client; a spoilt payload of a task without proofs parses, but spoils the sum."""
-        prepared = prepare_submission(
-            self.view,
-            Sitting.of(self.view.state, bundle.number),
-            client.credential,
-            salt=client.salt,
-            target=None if update is None else 0,
-            prover=self.keys.submission_prover(threads=1),
-        )
-        sealed = seal_submission(prepared, update)
+        sealed = self.world.sealed(client, None if update is None else 0, update, bundle.number)
         if spoilt:
             noise = with_garbage(sealed.payloads[0], proven=False)
             sealed = replace(sealed, payloads=(noise, *sealed.payloads[1:]))
-        self.view.post(post_submission(self.view, sealed))
+        self.world.board.post(post_submission(self.view, sealed))
 
     def end_iteration(self, name: str, task_id: bytes) -> None:
         """Let the owner of a task end its open iteration, in which nobody posted."""
         place = self.path / f"{name}-certificate"
         role = RoleKey.from_files(place / "certificate.pem", place / "key.pem")
         body = end_iteration(task_id, self.bundle(task_id).iterations)
-        self.view.post(make_posting(body, ChainAuthor(role.chain), self.board.genesis.hash, role.sign))
+        self.world.board.post_as(role, body)
         self.wait(lambda _: self.bundle(task_id).phase is not Phase.OPEN, "the end of the iteration")
 
     # Waiting
 
     def wait(self, condition: Callable[[State], bool], what: str, seconds: float = SECONDS) -> None:
         """Follow the board block by block, so that no outcome is missed."""
-        end = time.monotonic() + seconds
-        while True:
-            self.view.sync(on_block=self._note)
-            if condition(self.view.state):
-                return
-            assert time.monotonic() < end, f"Waited for {what} in vain."
-            time.sleep(self.view.poll_seconds())
+        self.world.remote.wait(lambda: condition(self.view.state), what, seconds=seconds)
 
     def _note(self, _block: Block) -> None:
         for bundle in self.view.state.bundles.values():

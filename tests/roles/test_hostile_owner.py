@@ -129,13 +129,15 @@ def test_a_document_announced_again_erases_no_charge(stage: Stage) -> None:
         announced = [world.task_state(one).announcement for one in world.owners[:2]]
         for one in world.owners[:2]:
             world.board.post_as(one.role, EndTask(task=one.task_id))
-        world.remote.wait(lambda: stage.pump() or world.bundle(0).phase is Phase.ENDED, seconds=SECONDS)
+        world.remote.wait(
+            lambda: stage.pump() or world.bundle(0).phase is Phase.ENDED, "the end of the bundle"
+        )
         for one, body in zip(world.owners[:2], announced, strict=True):
             again = replace(body, early_end=True)  # the same document, another name on the board
             world.board.post_as(one.role, again)
             task_id = again.task_id(world.genesis.hash, world.task_state(one).owner)
             world.owners.append(Owner(one.role, one.task, task_id))
-        world.remote.wait(lambda: 1 in world.board.state.bundles)
+        world.remote.wait(lambda: 1 in world.board.state.bundles, "the next bundle")
         stage.bundle_number = 1
 
         client.once = False

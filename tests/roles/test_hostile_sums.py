@@ -54,7 +54,7 @@ class Silent(Stage):
 
     def _finish(self) -> None:
         world, here = self.world, self.world.owners
-        world.remote.wait(lambda: world.bundle().current.close_hash)  # type: ignore[union-attr]
+        world.remote.wait(lambda: bool(world.bundle().current.close_hash), "the block after the close")  # type: ignore[union-attr]
         owner, committee = here[0], world.committees[0]
         honest, silent, _down = committee.members
         with suppress(Refused):  # a deadline came first: the iteration fails before its count is open

@@ -179,10 +179,10 @@ def pump_until(stage: Stage, condition, seconds: float = SECONDS) -> None:  # ty
 
 @pytest.mark.parametrize("moment", ["before", "after"])
 def test_a_certifier(keys: KeyDirectory, tmp_path: Path, moment: str) -> None:
-    from tests.roles.remote_world import Authority
+    from tests.board.world import Authority
 
     genesis = bytes(range(32))
-    write_role(tmp_path / "x509", Authority().issue(Purpose.CERTIFIER, "Registry"))
+    write_role(tmp_path / "x509", Authority(int(time.time())).issue(Purpose.CERTIFIER, "Registry"))
     write_policy(tmp_path)
     client, unlock = make_client(tmp_path / "ward", keys, board="http://127.0.0.1:1", genesis=genesis)
     board = ["--board", "http://127.0.0.1:1", "--genesis", genesis.hex(), "--keys", str(keys.path)]

@@ -10,16 +10,15 @@ from pathlib import Path
 
 import numpy as np
 
-from anofel.board.seat import Sitting
 from anofel.board.state import Bundle, Progress
 from anofel.models.rules import rule_of
-from anofel.phase2_training.step5_submission import post_submission, prepare_submission, seal_submission
+from anofel.phase2_training.step5_submission import post_submission
 from anofel.proofs.keys import KeyDirectory
 from anofel.roles.owner import initial_model
 from tests.board.prepared import with_garbage
-from tests.board.world import a_vector
+from tests.board.world import ClientOfTest, a_vector
 from tests.node.support import NodeProcess
-from tests.roles.support import ClientOfTest, Deployment, deployed, write_task
+from tests.roles.support import Deployment, deployed, write_task
 from tests.roles.test_training import MEMBERS, announce, establish
 
 HOUR = 3600
@@ -36,16 +35,8 @@ def restart(world: Deployment, shift: int) -> None:
 
 def spoil(world: Deployment, bundle: Bundle, client: ClientOfTest) -> None:
     """Post with valid proofs a vector that is no update."""
-    prepared = prepare_submission(
-        world.view,
-        Sitting.of(world.view.state, bundle.number),
-        client.credential,
-        salt=client.salt,
-        target=0,
-        prover=world.keys.submission_prover(threads=1),
-    )
     task = write_task(world.path / "owner.toml")
-    sealed = seal_submission(prepared, a_vector(task, 1))
+    sealed = world.world.sealed(client, 0, a_vector(task, 1), bundle.number)
     garbage = (with_garbage(sealed.payloads[0]),)
     world.view.post(post_submission(world.view, replace(sealed, payloads=garbage)))
 
@@ -83,7 +74,7 @@ def test_a_board_restarted_with_a_wrong_clock_a_liar_and_a_latecomer(
         # 2. It comes back an hour behind; one client posts garbage, another joins.
         bundle = world.wait_open(task_id, 2)
         restart(world, -HOUR)
-        world.register(1, known=3)
+        world.register(1)
         spoil(world, bundle, world.clients[0])
         for client in world.clients[1:3]:
             world.submit(bundle, client, a_vector(task, 7))
