@@ -2,11 +2,13 @@
 
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 from anofel.models.schedules import cosine_schedule
 from anofel.privacy.calibrate import noise_multiplier
 from anofel.privacy.plan import Plan
+from anofel.tasks.schema import ImageSchema, Schema, known_schema
 from anofel.tasks.task import Task, read_task
 
 EPSILON, DELTA = 0.9, "0.00001"
@@ -42,6 +44,10 @@ class Experiment:
     clipping_norm: str = "1"
     record: dict[str, Any] | None = None
     """Iterations, records in a batch, clipping norm and learning rate of the variant ``record``."""
+    transform: str = "none"
+    """Of the schema's images."""
+    private: bool = False
+    """Whether only the variant ``record`` runs, and the mean of its last models beside it."""
     training: dict[str, Any] = field(default_factory=dict)
     """Further keys of ``[training]``."""
     cosine: bool = False
@@ -70,6 +76,15 @@ _RESNET20: dict[str, Any] = {
     "training": {"weight_decay": "0.0005", "augment": "shift-and-flip", "precision": "bfloat16"},
     "cosine": True,
 }
+
+_LINEAR: dict[str, Any] = {
+    "kind": "logistic",
+    "transform": "scattering",
+    "private": True,
+    "iterations": 1,
+}
+_PRIVATE: dict[str, Any] = {"clipping_norm": "0.1", "scale_bits": 20}
+"""Gradients are divided by the clipping norm: a rate says how far the model moves if all point one way."""
 
 EXPERIMENTS = (
     Experiment(
@@ -144,6 +159,30 @@ EXPERIMENTS = (
         bars=(("no DP", 0.70),),
     ),
     Experiment(
+        name="mnist-private",
+        title="A linear model on scattering features of MNIST, 16 clients, private record by record",
+        study="mnist",
+        record={**_PRIVATE, "iterations": 100, "batch": 16384, "rate": Decimal(32)},
+        bars=(("record", 0.975),),
+        **_LINEAR,
+    ),
+    Experiment(
+        name="fashion-private",
+        title="A linear model on scattering features of Fashion-MNIST, 16 clients, private record by record",
+        study="fashion-mnist",
+        record={**_PRIVATE, "iterations": 60, "batch": 16384, "rate": Decimal(32)},
+        bars=(("record", 0.84),),
+        **_LINEAR,
+    ),
+    Experiment(
+        name="cifar-private",
+        title="A linear model on scattering features of CIFAR-10, 16 clients, private record by record",
+        study="cifar-10",
+        record={**_PRIVATE, "iterations": 60, "batch": 16384, "rate": Decimal(32)},
+        bars=(("record", 0.45),),
+        **_LINEAR,
+    ),
+    Experiment(
         name="cifar-squeezenet",
         title="SqueezeNet on CIFAR-10, 16 clients, IID",
         study="cifar-10",
@@ -192,6 +231,8 @@ def variants_of(experiment: Experiment) -> tuple[str, ...]:
     if experiment.encrypted:
         return ("central", "federated", "client", "spread")
     record = ("record",) if experiment.record else ()
+    if experiment.private:
+        return record
     return ("central", "federated", "no DP", "client", "paper", *record, "encrypted")
 
 
@@ -206,6 +247,7 @@ def task_of(experiment: Experiment, unit: str, clients: int, records: int) -> Ta
         "lr_num": experiment.peer_rate if unit == "none" else experiment.rate,
         "lr_den": 1,
     }
+    scale_bits = 20 if unit == "none" else 16
     privacy: dict[str, Any] = {
         "unit": unit,
         "delta": DELTA,
@@ -229,7 +271,11 @@ def task_of(experiment: Experiment, unit: str, clients: int, records: int) -> Ta
     if unit == "record":
         assert experiment.record is not None
         record, training = experiment.record, {"algorithm": "fedsgd"}
-        num, den = (record["rate"] * clients / record["batch"]).as_integer_ratio()
+        scale_bits = record.get("scale_bits", scale_bits)
+        rate = Fraction(record["rate"])
+        if experiment.private:
+            rate /= Fraction(record["clipping_norm"])
+        num, den = (rate * clients / record["batch"]).as_integer_ratio()
         rule = {"lr_num": num, "lr_den": den, "momentum": MOMENTUM}
         share = min(Decimal(1), Decimal(record["batch"]) / (records * clients))
         privacy |= {
@@ -239,16 +285,26 @@ def task_of(experiment: Experiment, unit: str, clients: int, records: int) -> Ta
         }
     document = {
         "task": {"name": f"{experiment.name}-{unit}", "study": experiment.study},
-        "model": {"kind": experiment.kind, "scale_bits": 20 if unit == "none" else 16},
+        "model": {"kind": experiment.kind, "scale_bits": scale_bits},
         "training": training,
         "rule": rule,
         "privacy": privacy,
     }
+    if experiment.transform != "none":
+        document["schema"] = schema_of(experiment).document()
     task = read_task(document)
     if unit in ("client", "record"):
         noise = noise_multiplier(Plan.of(task), EPSILON, "zero-out")
         task = replace(task, privacy=replace(task.privacy, noise_multiplier=noise))
     return task
+
+
+def schema_of(experiment: Experiment) -> Schema:
+    """The study's schema, with the transform of the experiment."""
+    schema = known_schema(experiment.study)
+    if isinstance(schema, ImageSchema):
+        return replace(schema, transform=experiment.transform)
+    return schema
 
 
 def central_task_of(experiment: Experiment, records: int) -> Task:

@@ -31,15 +31,25 @@ import numpy as np
 from _learning_report import RESULTS, machine, write, write_page
 from _learning_resume import Checkpoint, Saved
 from _learning_runs import Judge, Step, central, encrypted, federated, integers
-from _learning_tasks import EXPERIMENTS, Experiment, central_task_of, experiment_named, task_of, variants_of
+from _learning_tasks import (
+    EXPERIMENTS,
+    Experiment,
+    central_task_of,
+    experiment_named,
+    schema_of,
+    task_of,
+    variants_of,
+)
 
 from anofel.errors import AnofelError
 from anofel.learning.splits import split_rows
+from anofel.models.averaging import mean_of
+from anofel.models.integer_model import IntegerModel
 from anofel.privacy.plan import Plan
 from anofel.studies.catalogue import study_named
 from anofel.studies.dataset import Dataset
 from anofel.studies.fetch import fetch, is_fetched
-from anofel.studies.load import load_study
+from anofel.studies.load import encoded, study_rows
 from anofel.tasks.task import Task
 
 SPREAD_RUNS = 20
@@ -59,7 +69,8 @@ def load(experiment: Experiment, seed: int, *, validate: bool = False) -> tuple[
     if not is_fetched(study):
         note(f"fetching {study.name} ...")
         fetch(study)
-    train, test = load_study(study, seed)
+    rows = study_rows(study, schema_of(experiment), seed)
+    train, test = (encoded(part).transformed() for part in rows)
     shuffled = np.random.default_rng(seed).permutation(len(train))
     if experiment.rows is not None:
         shuffled = shuffled[: experiment.rows]
@@ -181,6 +192,9 @@ class Run:
     def run_plain(self, parts: list[Dataset]) -> None:
         iterations, records = self.experiment.unprotected_iterations, max(map(len, parts))
         run: Callable[..., Iterator[Step]]
+        if self.experiment.private:
+            self.run_private(parts, records)
+            return
         open_task = task_of(self.experiment, "none", len(parts), records)
         judge = Judge(open_task, self.test)
         if self.wants("central"):
@@ -202,6 +216,23 @@ class Run:
         if self.wants("encrypted"):
             protected = task_of(self.experiment, "client", len(parts), records)
             self.check_encrypted(protected, parts, judge, iterations=1)
+
+    def run_private(self, parts: list[Dataset], records: int) -> None:
+        """Train record by record, and average the models of the second half: that costs no ε."""
+        task = task_of(self.experiment, "record", len(parts), records)
+        judge, releases, epsilon = Judge(task, self.test), task.privacy.max_releases, epsilon_of(task)
+        begin, scores, averaged = time.process_time(), [], []
+        models: list[IntegerModel] = []
+        for step in integers(task, parts, judge, releases, noise=True):
+            scores.append(round(step.score, 6))
+            if len(scores) > releases // 2:
+                models.append(IntegerModel.from_bytes(step.model))
+                averaged.append(round(judge.score(mean_of(models).parameters()), 6))
+            note(f"record: iteration {len(scores)} of {releases}, {step.score:.4f} {averaged[-1:]}")
+        seconds = time.process_time() - begin
+        self.add("record", epsilon, scores, task=task, seconds=seconds)
+        held = scores[: len(scores) - len(averaged)] + averaged
+        self.add("record, models averaged", epsilon, held, task=task, seconds=seconds)
 
     def run_encrypted(self, parts: list[Dataset], suffix: str) -> None:
         records, iterations = max(map(len, parts)), self.experiment.iterations
@@ -359,7 +390,7 @@ def main() -> None:
     parser.add_argument("--rows", type=positive, help="fewer rows to train on (the bars do not apply then)")
     parser.add_argument("--clients", type=positive, nargs="+", help="other numbers of clients")
     parser.add_argument("--only", nargs="+", default=(), metavar="PART", help="some parts of it")
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seed", type=int, nargs="+", default=[0], help="one run for each")
     parser.add_argument("--out", type=Path, default=RESULTS, help="where the results go")
     parser.add_argument(
         "--validate", action="store_true", help="measure on a tenth of the training rows; write no result"
@@ -390,22 +421,23 @@ def main() -> None:
         parser.error("--set is for --validate; what was chosen is written into the experiment")
     changed = changes(experiment, options)
     chosen = replace(experiment, **changed)
+    command, missed, rows = command_of(options), list[str](), list[dict[str, Any]]()
     try:
-        data = load(chosen, options.seed, validate=options.validate)
-        command = command_of(options)
-        run = Run(
-            chosen,
-            data,
-            None if options.validate else options.out,
-            seed=options.seed,
-            only=tuple(options.only),
-            command=command,
-            checkpoints=options.checkpoints,
-        )
-        run.run()
+        for seed in options.seed:
+            run = Run(
+                chosen,
+                load(chosen, seed, validate=options.validate),
+                None if options.validate else options.out,
+                seed=seed,
+                only=tuple(options.only),
+                command=command,
+                checkpoints=options.checkpoints,
+            )
+            run.run()
+            rows += rows_of(run)
+            missed += [] if changed or options.validate else run.missed_bars()
     except AnofelError as error:
         sys.exit(str(error))
-    rows = rows_of(run)
     if options.json:
         print(json.dumps(rows, indent=1))
     else:
@@ -414,7 +446,6 @@ def main() -> None:
             print(f"{row['name']:<60} {row['ours']:>8.4f} {row['unit']:<9} {row['peer_name']:<26} {peer:>8}")
         if not options.validate:
             print(f"written: {options.out / experiment.name}.json")
-    missed = [] if changed or options.validate else run.missed_bars()
     for sentence in missed:
         note(f"bar missed: {sentence}")
     sys.exit(bool(missed))

@@ -205,7 +205,7 @@ def test_validation_rows_are_training_rows(monkeypatch: pytest.MonkeyPatch) -> N
     features = np.arange(60, dtype=np.int32)[:, None].repeat(schema.row_shape[0], axis=1)
     rows = Dataset(features, np.zeros(60, np.int32), schema)
     monkeypatch.setattr(learning, "is_fetched", lambda _: True)
-    monkeypatch.setattr(learning, "load_study", lambda *_: (rows.take(np.arange(50)), rows))
+    monkeypatch.setattr(learning, "study_rows", lambda *_: (rows.take(np.arange(50)), rows))
     train, held = learning.load(experiment_named("support2"), 0, validate=True)
     seen = [set(part.features[:, 0].tolist()) for part in (train, held)]
     assert len(seen[0]) == 45
@@ -229,3 +229,21 @@ def test_what_is_no_checkpoint_is_refused(tmp_path: Path, content: bytes) -> Non
     (tmp_path / "kept" / "support2, federated, seed 0.npz").write_bytes(content)
     with pytest.raises(InvalidInput, match="is not a checkpoint"):
         federated_run(tmp_path).run()
+
+
+def test_a_private_part_stands_beside_the_mean_of_its_models(tmp_path: Path) -> None:
+    from _learning_tasks import experiment_named, schema_of
+    from learning import Run
+
+    experiment = experiment_named("mnist-private")
+    record = {**(experiment.record or {}), "iterations": 4, "batch": 30}
+    experiment = replace(experiment, record=record, clients=(4,))
+    generator = np.random.default_rng(0)
+    images = generator.integers(0, 256, (60, 28, 28, 1)).astype(np.uint8)
+    rows = Dataset(images, generator.integers(0, 10, 60, dtype=np.int32), schema_of(experiment)).transformed()
+    Run(experiment, (rows, rows), tmp_path).run()
+    written = json.loads((tmp_path / "mnist-private.json").read_text())["variants"]
+    assert [part["name"] for part in written] == ["record", "record, models averaged"]
+    last, mean = (part["runs"][0]["scores"] for part in written)
+    assert len(last) == len(mean) == 4
+    assert last[:3] == mean[:3], "the mean of one model is the model"

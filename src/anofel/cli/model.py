@@ -16,7 +16,7 @@ from anofel.cli.role_options import (
     show,
 )
 
-app = typer.Typer(no_args_is_help=True, help="Models of tasks: show, fetch, export and import them.")
+app = typer.Typer(no_args_is_help=True, help="Models of tasks: show, fetch, average, export and import them.")
 
 ModelFile = Annotated[
     Path, typer.Argument(help="A model file, such as those in an owner's models/.", show_default=False)
@@ -183,6 +183,27 @@ def _place(board: str, genesis: str, proxy: str, ca_file: Path | None) -> Place:
             f"'{board}' is not the directory of a role, so --genesis must say which board it is."
         )
     return Place(board, genesis, proxy, ca_file)
+
+
+@app.command()
+def average(
+    models: Annotated[
+        list[Path], typer.Argument(help="Two or more model files of one task.", show_default=False)
+    ],
+    out: Annotated[Path, typer.Option(help="A new file.", show_default=False)],
+    as_json: JsonOption = False,
+) -> None:
+    """Average a task's models: less noise than in the last one, and no more ε.
+
+    Example: anofel model average owner/models/digits-5[1-9].model --out digits.model
+    """
+    from anofel.disk.files import write_new_file
+    from anofel.models.averaging import mean_of
+    from anofel.models.integer_model import IntegerModel
+
+    made = mean_of([IntegerModel.load(path) for path in models])
+    write_new_file(out, made.to_bytes())
+    show("Averaged", {"models": len(models), "out": str(out), "digest": made.digest().hex()}, as_json=as_json)
 
 
 @app.command()

@@ -12,7 +12,6 @@ Rules for a trainer of one's own, in the same words in ``docs/networks.md``:
 Security: a trainer of one's own is code that runs with the rights of the one who named it, and sees its data.
 """
 
-import math
 from collections.abc import Callable
 
 from anofel.errors import InvalidInput
@@ -54,8 +53,7 @@ def network_of(task: Task) -> DenseNetwork:
     """Make the dense network of a task that has one."""
     if task.model.kind not in DENSE:
         raise InvalidInput(f"The network of a task of the kind '{task.model.kind}' is its trainer's own.")
-    features = math.prod(task.schema.row_shape)
-    return DenseNetwork(features=features, classes=task.schema.classes, hidden=task.model.hidden)
+    return DenseNetwork(features=task.schema.inputs, classes=task.schema.classes, hidden=task.model.hidden)
 
 
 def _dense_trainer(task: Task) -> FedSGD | FedAvg:

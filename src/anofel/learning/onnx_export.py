@@ -125,6 +125,8 @@ def _dense_graph(classifier: Classifier, network: DenseNetwork) -> "ModelProto":
         ]
         features = graph.add("Concat", *blocks, axis=1)
     else:
+        if schema.transform != "none":
+            raise CannotExport("A scattering transform has no graph to export; predict with anofel instead.")
         images = graph.take("images", TensorProto.UINT8, ["rows", *schema.shape])
         flat = graph.add("Reshape", images, graph.constant([0, -1], np.int64))
         numbers = graph.add("Cast", flat, to=TensorProto.DOUBLE)

@@ -20,14 +20,15 @@ Nothing else reaches a trainer: identifying and unused columns are gone before t
 import math
 import struct
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from anofel.errors import InvalidInput
-from anofel.tasks.schema import Schema, schema_digest
+from anofel.studies.scattering import scattered
+from anofel.tasks.schema import ImageSchema, Schema, schema_digest
 
 _MAGIC = b"anofel.dataset.1"
 _SAMPLE_CODES = {"|u1": 1, "<i4": 4}
@@ -52,6 +53,8 @@ class Dataset:
     features: NDArray[np.uint8] | NDArray[np.int32]
     labels: NDArray[np.int32]
     schema: Schema
+    _transformed: NDArray[np.float32] | None = field(default=None, repr=False)
+    """What the schema's transform made of the rows, where that is kept."""
 
     def __post_init__(self) -> None:
         if self.features.dtype.newbyteorder("<").str not in _SAMPLE_CODES or self.labels.dtype != np.int32:
@@ -75,13 +78,29 @@ class Dataset:
         return f"Dataset(<{len(self)} rows, redacted>)"
 
     def inputs(self) -> NDArray[np.float64]:
-        """Give the features as numbers, one flat row per example."""
+        """Give the features as numbers, one flat row per example, after the schema's transform."""
+        if isinstance(self.schema, ImageSchema) and self.schema.transform == "scattering":
+            kept = scattered(self._images()) if self._transformed is None else self._transformed
+            return kept.astype(np.float64)
         flat = self.features.reshape(len(self), math.prod(self.schema.row_shape))
         return np.ldexp(flat.astype(np.float64), -self.schema.fraction_bits)
 
+    def _images(self) -> NDArray[np.uint8]:
+        if self.features.dtype != np.uint8:
+            raise InvalidInput("Images are unsigned bytes.")
+        return self.features.astype(np.uint8, copy=False)
+
     def take(self, rows: NDArray[np.int64]) -> "Dataset":
         """Select rows, in the order given."""
-        return Dataset(self.features[rows], self.labels[rows], self.schema)
+        kept = None if self._transformed is None else self._transformed[rows]
+        return Dataset(self.features[rows], self.labels[rows], self.schema, kept)
+
+    def transformed(self) -> "Dataset":
+        """Give the dataset with its transform done, so that it is not done again for rows taken of it."""
+        wanted = isinstance(self.schema, ImageSchema) and self.schema.transform == "scattering"
+        if not wanted or self._transformed is not None:
+            return self
+        return replace(self, _transformed=scattered(self._images()))
 
 
 def joined(parts: Sequence[Dataset]) -> Dataset:

@@ -1,6 +1,7 @@
 """Load a study or a user's own file: as datasets, or as rows that can be dealt out into files again."""
 
 import io
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -34,11 +35,16 @@ def study_rows(study: Study, schema: Schema, seed: int = 0) -> tuple[FileRows, F
         return hold_out(TableRows.of(read_table(verified_file(study, f"{study.name}.csv")), schema), seed)
     from anofel.studies import images
 
-    if study.name == "cifar-10":
-        return images.load_cifar(study)
-    if study.name == "tiny-imagenet":
-        return images.load_tiny_imagenet(study)
-    return images.load_idx(study)
+    loaders = {"cifar-10": images.load_cifar, "tiny-imagenet": images.load_tiny_imagenet}
+    train, test = loaders.get(study.name, images.load_idx)(study)
+    return _described(train, schema), _described(test, schema)
+
+
+def _described(rows: Dataset, schema: ImageSchema) -> Dataset:
+    """Give the rows of a study another schema of the same images: its own, or one with a transform."""
+    if (schema.shape, schema.label_values) != (rows.schema.row_shape, rows.schema.label_values):
+        raise InvalidInput("The schema does not describe the images of the study: shape or labels differ.")
+    return replace(rows, schema=schema)
 
 
 def chosen_rows(

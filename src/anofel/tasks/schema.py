@@ -11,6 +11,7 @@ looks at a client's rows. Rules (the same words in ``docs/studies.md``):
 """
 
 import hashlib
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -24,6 +25,11 @@ from anofel.errors import InvalidInput
 
 _SCHEMA_DOMAIN = b"anofel.schema.v1\0"
 _LIMIT: Final = "1000000000000"
+
+SCATTERING_CHANNELS: Final = 81
+"""Of each channel of an image: itself, 16 moduli of the first layer, 64 of the second."""
+SCATTERING_STRIDE: Final = 4
+"""Pixels from one coefficient to the next."""
 
 Measured = Annotated[Decimal, between(f"-{_LIMIT}", _LIMIT)]
 
@@ -121,6 +127,11 @@ class TableSchema:
         return (len(self.feature_names),)
 
     @property
+    def inputs(self) -> int:
+        """How many numbers a dense network gets of a row."""
+        return len(self.feature_names)
+
+    @property
     def classes(self) -> int:
         """How many values the label takes."""
         return len(self.label_values)
@@ -138,6 +149,8 @@ class ImageSchema:
     kind: Literal["image"] = "image"
     shape: tuple[Annotated[int, Meta(ge=1, le=4096)], ...]
     label_values: Texts
+    transform: Literal["none", "scattering"] = "none"
+    """A public transform of the images, which a dense network learns from instead."""
 
     fraction_bits: ClassVar[int] = 8
 
@@ -145,6 +158,8 @@ class ImageSchema:
         """Name what does not fit together."""
         if len(self.shape) != 3:
             yield "shape", "must be height, width and channels"
+        elif self.transform == "scattering" and min(self.shape[:2]) < 2 * SCATTERING_STRIDE:
+            yield "transform", f"needs images of at least {2 * SCATTERING_STRIDE} pixels on each side"
         if len(self.label_values) < 2:
             yield "label_values", "must name at least two values"
 
@@ -154,13 +169,26 @@ class ImageSchema:
         return self.shape
 
     @property
+    def inputs(self) -> int:
+        """How many numbers a dense network gets of an image."""
+        if self.transform == "none":
+            return math.prod(self.shape)
+        height, width, channels = self.shape
+        return channels * SCATTERING_CHANNELS * math.prod(scattering_shape(height, width))
+
+    @property
     def classes(self) -> int:
         """How many values the label takes."""
         return len(self.label_values)
 
     def document(self) -> dict[str, Any]:
-        """Write the schema as nested tables, as in a task file."""
-        return dict(vars(self))
+        """Write the schema as nested tables, as in a task file, without a transform that it does not have."""
+        return {key: value for key, value in vars(self).items() if (key, value) != ("transform", "none")}
+
+
+def scattering_shape(height: int, width: int) -> tuple[int, int]:
+    """Give the shape of the maps of a scattering transform."""
+    return -(-height // SCATTERING_STRIDE), -(-width // SCATTERING_STRIDE)
 
 
 Schema = TableSchema | ImageSchema

@@ -370,6 +370,9 @@ class _TaskFile:
                 "training",
                 f"the networks in NumPy train with plain sgd only, without {', '.join(_PYTORCH_KEYS)}",
             )
+        transform = getattr(self.schema, "transform", "none")
+        if self.model.kind in NETWORKS and transform != "none":
+            yield "schema", f"the network {self.model.kind} takes images as they are: transform must be none"
         if isinstance(self.schema, TableSchema) and training.augment != "none":
             yield "training", "only images are augmented"
         if privacy.unit == "record" and training.algorithm == "fedavg":
@@ -403,10 +406,7 @@ def _size(model: ModelSpec, schema: Schema) -> int:
         return model.parameters
     if model.kind in NETWORKS:
         return network_size(model.kind, schema.row_shape, schema.classes)
-    inputs = 1
-    for extent in schema.row_shape:
-        inputs *= extent
-    widths = (inputs, *model.hidden, 1 if schema.classes == 2 else schema.classes)
+    widths = (schema.inputs, *model.hidden, 1 if schema.classes == 2 else schema.classes)
     return sum((fan_in + 1) * fan_out for fan_in, fan_out in pairwise(widths))
 
 

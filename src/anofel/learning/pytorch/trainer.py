@@ -233,10 +233,14 @@ class TorchTrainer:
         return int.from_bytes(model[:8], "little")
 
     def _tensors(self, dataset: Dataset) -> tuple[Tensor, Tensor]:
-        """Rows and labels as PyTorch wants them: images with channels first."""
-        scaled = np.ldexp(dataset.features.astype(np.float32), -dataset.schema.fraction_bits)
+        """Rows and labels as PyTorch wants them: images with channels first, transformed ones as rows."""
+        transformed = isinstance(dataset.schema, ImageSchema) and dataset.schema.transform != "none"
+        if transformed:
+            scaled = dataset.inputs().astype(np.float32)
+        else:
+            scaled = np.ldexp(dataset.features.astype(np.float32), -dataset.schema.fraction_bits)
         rows = torch.from_numpy(scaled).to(self.module.device, self.module.dtype)
-        if isinstance(dataset.schema, ImageSchema):
+        if isinstance(dataset.schema, ImageSchema) and not transformed:
             rows = rows.permute(0, 3, 1, 2)
         return rows.contiguous(), torch.from_numpy(dataset.labels.astype(np.int64)).to(self.module.device)
 
