@@ -323,6 +323,7 @@ def test_the_purposes_are_pinned():
         "aggregator": f"{arc}.3",
         "owner": f"{arc}.4",
         "storage": f"{arc}.5",
+        "validator": f"{arc}.6",
     }
 
 
