@@ -45,6 +45,27 @@ def test_the_explanation_says_what_one_liar_can_do():
     assert explain(make_task(task={"insecure_unproven_contributions": True}))["liars"] is None
 
 
+def test_the_explanation_says_what_groups_give_and_cost(tmp_path):
+    one, text = json.loads(run(SUPPORT2, "--json")), Path(SUPPORT2).read_text()
+    assert one["groups"] is None
+    path = tmp_path / "groups.toml"
+    path.write_text(text.replace("min_clients = 512", "min_clients = 64\nexpected_clients = 512"))
+    with path.open("a") as file:
+        file.write('\n[groups]\nnumber = 8\ncombine = "trimmed-mean"\ntrim = 2\n')
+    many = json.loads(run(str(path), "--json"))
+    groups = many["groups"]
+    assert (groups["clients"], groups["lying"]) == (64, 2)
+    assert groups["clean"] == pytest.approx(8 * (448 / 512) * (447 / 511), rel=1e-12)
+    assert many["honest"] == 62, "of each group"
+    assert many["epsilon"]["zero-out"]["total"] == pytest.approx(
+        one["epsilon"]["zero-out"]["total"], rel=0.01
+    )
+    louder = many["noise"]["mean_std"] / one["noise"]["mean_std"]
+    assert louder == pytest.approx((510 / 62) ** 0.5 * groups["noise_of_the_combination"], rel=0.01)
+    assert many["liars"]["one"] == pytest.approx(2.85 * many["liars"]["norm_bound"] / 64)
+    assert "Groups: 8 of about 64 clients" in run(str(path))
+
+
 def test_the_explanation_says_what_a_bound_on_the_mean_leaves_to_liars(tmp_path):
     def bound_of(norm, **task):
         found = explain(make_task(rule={"max_mean_norm": norm}, task={"name": "test"} | task))

@@ -189,7 +189,8 @@ Malformed = Iterator[tuple[str, str | None, bytes, str]]
 
 def wrong(layout: str, field: str, data: bytes, what: str, error: str) -> tuple[str, str, bytes, str]:
     """A record with one wrong field."""
-    return what, layout, changed(layout, **{field: data}), f"{layout}.{field}: {error}"
+    name, _, _ = field.partition("[")
+    return what, layout, changed(layout, **{name: data}), f"{layout}.{field}: {error}"
 
 
 def wrong_postings() -> Malformed:
@@ -261,10 +262,11 @@ def wrong_lengths() -> Malformed:
     yield wrong("Blob", "receipts", receipts, "17 receipts", "too long: 17")
     data = (16384).to_bytes(2, "little")
     yield wrong("Aggregate", "excluded", data, "a count without the items", "too short: 540672")
-    data = encode("bytes", bytes(1025))
-    yield wrong("CountShare", "share", data, "a share of 1025 bytes", "too long: 1025")
-    data = (1024).to_bytes(4, "little")
-    yield wrong("CountShare", "share", data, "a length without the bytes", "too short: 1024")
+    first = (1).to_bytes(2, "little")
+    data = first + encode("bytes", bytes(1025))
+    yield wrong("CountShare", "shares[0]", data, "a share of 1025 bytes", "too long: 1025")
+    data = first + (1024).to_bytes(4, "little")
+    yield wrong("CountShare", "shares[0]", data, "a length without the bytes", "too short: 1024")
     data = encode("text", "n" * 65)
     yield wrong("Genesis", "name", data, "a name of 65 bytes", "too long: 65")
 

@@ -8,6 +8,7 @@ from anofel.board.state import (
     Bundle,
     Committee,
     CommitteeShares,
+    GroupTotal,
     Iteration,
     KeyRun,
     Phase,
@@ -54,14 +55,14 @@ def add_ended(state: State, num_bundles: int, *, num_tasks: int = 2, num_members
 
 
 def _iteration(tasks: list[bytes], members: tuple[bytes, ...]) -> Iteration:
-    agreed = Agreement(excluded=(), set_digest=bytes(32), num_posts=9, sum_digest=bytes(32))
+    agreed = Agreement(excluded=(), groups=(GroupTotal(bytes(32), 9, bytes(32)),))
     positions = [
         Position(
             task_id=task,
             progress=Progress.SUMMED,
             shares=CommitteeShares(task, task, members, 2, 0),
             agreed=agreed,
-            count=9,
+            counts=(9,),
             total=task,
             history=task,
         )

@@ -27,6 +27,7 @@ from anofel.messages import (
     EndIteration,
     EndTask,
     Genesis,
+    GroupSum,
     Model,
     PrivacyLedger,
     SumShare,
@@ -108,19 +109,23 @@ def _decrypt(board: OracleBoard, choose: Choose) -> None:
                     **place,
                     close_hash=current.close_hash,
                     excluded=(),
-                    set_digest=digest_of_set(current.submissions),
-                    num_posts=len(current.submissions),
-                    sum=board.blob(hashlib.sha256(name).digest()),
+                    groups=(
+                        GroupSum(
+                            set_digest=digest_of_set(current.submissions),
+                            num_posts=len(current.submissions),
+                            sum=board.blob(hashlib.sha256(name).digest()),
+                        ),
+                    ),
                 )
             elif position.progress is Progress.AGGREGATED and member.number not in {
                 share.member for share in position.count_shares
             }:
-                body = CountShare(**place, agreed=Seat.of(state, task.task_id).agreed.digest, share=b"\1")
+                body = CountShare(**place, agreed=Seat.of(state, task.task_id).agreed_digest, shares=(b"\1",))
             elif position.progress is Progress.COUNTED and member.number not in {
                 share.member for share in position.sum_shares
             }:
                 share = board.blob(hashlib.sha256(bytes([member.number])).digest())
-                body = SumShare(**place, agreed=Seat.of(state, task.task_id).agreed.digest, share=share)
+                body = SumShare(**place, agreed=Seat.of(state, task.task_id).agreed_digest, shares=(share,))
             if body is not None:
                 board.post(board.signed(member.role, body))
 

@@ -91,8 +91,8 @@ class OracleOpenings:
         excluded = {nullifier for nullifier, _ in seat.position.agreed.excluded}
         return [number_of(post.tag) for post in seat.posts() if post.nullifier not in excluded]
 
-    def count(self, seat: Seat) -> SimpleNamespace:
-        return SimpleNamespace(value=sum(1 for tag in self._kept(seat) if target_of(tag) == seat.place))
+    def counts(self, seat: Seat) -> tuple[SimpleNamespace, ...]:
+        return (SimpleNamespace(value=sum(1 for tag in self._kept(seat) if target_of(tag) == seat.place)),)
 
     def open_sum(self, seat: Seat) -> SimpleNamespace | None:
         if any(tag >= GARBAGE for tag in self._kept(seat)):
@@ -130,11 +130,11 @@ class OracleVerifier(Verifier):
             other = {BAD_ENVELOPE: submissions.ENVELOPE, BAD_BALLOT: submissions.BALLOT}
             rule, valid = other.get(first, submissions.PROOF), first == VALID
         elif isinstance(proof, CountShareClaim):
-            rule, valid = sums.COUNT_SHARE, proof.share[:1] == bytes([VALID])
+            rule, valid = sums.COUNT_SHARE, proof.shares[0][:1] == bytes([VALID])
         elif isinstance(proof, SumShareClaim):
-            rule, valid = sums.SUM_SHARE, proof.share not in self._bad_blobs
+            rule, valid = sums.SUM_SHARE, proof.shares[0] not in self._bad_blobs
         elif isinstance(proof, SumClaim):
-            rule, valid = sums.SUM, proof.sum_digest not in self._bad_blobs
+            rule, valid = sums.SUM, proof.groups[0].sum_digest not in self._bad_blobs
         elif isinstance(proof, ModelClaim):
             rule, valid = tasks.SHAPE, proof.sha256 not in self._bad_blobs
         elif isinstance(proof, KeyClaim):

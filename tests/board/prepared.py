@@ -22,6 +22,7 @@ from anofel.messages import (
     CountShare,
     DkgRound,
     Exclusion,
+    GroupSum,
     HandoverTerms,
     KeyAuthor,
     Posting,
@@ -193,21 +194,28 @@ def an_aggregate(
     """What a member adds; a lying one leaves out payloads that are good."""
     committee, seat = world.committees[number], world.seat(world.owners[number])
     assert committee.key is not None
-    accumulator = committee.scheme.accumulator(committee.key, seat.context, seat.limits)
-    for post in seat.posts():
-        if post.nullifier not in leave_out:
-            payload = world.board.attachments.read(post.payloads[seat.place].sha256)
-            accumulator.add(check_payload(world.board, seat, post, payload))
-    total = accumulator.finish()
+    kept = {post.nullifier: post for post in seat.posts() if post.nullifier not in leave_out}
+    totals = []
+    for names in seat.groups_of(kept):
+        accumulator = committee.scheme.accumulator(committee.key, seat.context, seat.limits)
+        for name in names:
+            payload = world.board.attachments.read(kept[name].payloads[seat.place].sha256)
+            accumulator.add(check_payload(world.board, seat, kept[name], payload))
+        totals.append(accumulator.finish())
     return Aggregate(
         task=seat.task_id,
         iteration=seat.number,
         member=member.number,
         close_hash=seat.iteration.close_hash,
         excluded=tuple(Exclusion(nullifier=entry, reason=reason) for entry in sorted(leave_out)),
-        set_digest=total.set_digest,
-        num_posts=total.num_posts,
-        sum=world.board.upload(total.to_bytes()),
+        groups=tuple(
+            GroupSum(
+                set_digest=total.set_digest,
+                num_posts=total.num_posts,
+                sum=world.board.upload(total.to_bytes()),
+            )
+            for total in totals
+        ),
     )
 
 

@@ -8,9 +8,11 @@ import pytest
 
 from anofel.board.rule import Rejected
 from anofel.messages import (
+    Blob,
     ChainAuthor,
     EndIteration,
     EndTask,
+    GroupSum,
     KeyAuthor,
     Model,
     Posting,
@@ -171,24 +173,39 @@ def offer_signed_mutations(corpus: list[Entry], number: int, seed: int) -> None:
 def offer_mutated_blobs(corpus: list[Entry], number: int, seed: int) -> None:
     """Keys, models, sums and shares that storage holders keep as faithfully as good ones."""
     chance = random.Random(seed)
-    fields = {"CommitteeKeyVote": "key", "Model": "model", "Aggregate": "sum", "SumShare": "share"}
+    fields = {"CommitteeKeyVote": "key", "Model": "model", "Aggregate": "groups", "SumShare": "shares"}
     chosen = [entry for entry in corpus if type(entry[1].body).__name__ in fields]
     for _ in range(number):
         world, posting, sign = chance.choice(chosen)
         world = fork(world)
         name = fields[type(posting.body).__name__]
-        good = world.board.attachments.read(getattr(posting.body, name).sha256)
+        blob = _first_blob(getattr(posting.body, name))
+        good = world.board.attachments.read(blob.sha256)
         changed = mutate(good, chance, [bytes(len(good))])
         if changed == good:
             continue
         blob = world.board.upload(changed)
-        body = replace(posting.body, **{name: blob})
+        body = replace(posting.body, **{name: _with_blob(getattr(posting.body, name), blob)})
         if name == "key":
             body = replace(body, shares_id=blob.sha256)
         assert isinstance(posting.author, ChainAuthor)
         role = _Signer(posting.author.chain, sign)
         refused = refuses(world, signed(world, role, body).data)  # type: ignore[arg-type]
-        assert refused or name in ("model", "sum"), "only numbers in a model or a sum can change unnoticed"
+        assert refused or name in ("model", "groups"), "only numbers in a model or a sum can change unnoticed"
+
+
+def _first_blob(named: object) -> Blob:
+    """The blob of a field: its own, that of the first group, or the first share."""
+    first = named[0] if isinstance(named, tuple) else named
+    found = first.sum if isinstance(first, GroupSum) else first
+    assert isinstance(found, Blob)
+    return found
+
+
+def _with_blob(named: object, blob: Blob) -> object:
+    if not isinstance(named, tuple):
+        return blob
+    return (replace(named[0], sum=blob) if isinstance(named[0], GroupSum) else blob,)
 
 
 class _Signer:

@@ -105,13 +105,13 @@ def test_a_refresh_makes_old_shares_worthless(stages: Stages) -> None:
     member, seat = members[0], world.seat(world.owners[0])
     assert old.key is not None
     assert member.share is not None
-    tally = world.board.openings.tally(seat)
+    (tally,), (agreed,) = world.board.openings.tallies(seat), seat.agreed
     stale = CountShare(
         task=seat.task_id,
         iteration=seat.number,
         member=member.number,
-        agreed=seat.agreed.digest,
-        share=count.partial_decrypt(old.key, member.share.count_share, tally, seat.agreed),
+        agreed=seat.agreed_digest,
+        shares=(count.partial_decrypt(old.key, member.share.count_share, tally, agreed),),
     )
     with refused(world, "bad-count-share") as caught:
         world.board.post_as(member.role, stale)

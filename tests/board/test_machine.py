@@ -20,6 +20,7 @@ from anofel.messages import (
     EndIteration,
     EndTask,
     Exclusion,
+    GroupSum,
     Model,
     Posting,
     PrivacyLedger,
@@ -150,9 +151,15 @@ class BoardMachine(RuleBasedStateMachine):
             member=member,
             close_hash=bytes(32) if fault == "close hash" else close_hash,
             excluded=tuple(Exclusion(nullifier=n, reason=9 if fault == "reason" else 1) for n in excluded),
-            set_digest=digest_of_set(kept),
-            num_posts=len(kept) + (fault == "number"),
-            sum=self.board.blob(self._blob_name(fault != "sum", f"sum {task} {leaves_out} {iteration}")),
+            groups=(
+                GroupSum(
+                    set_digest=digest_of_set(kept),
+                    num_posts=len(kept) + (fault == "number"),
+                    sum=self.board.blob(
+                        self._blob_name(fault != "sum", f"sum {task} {leaves_out} {iteration}")
+                    ),
+                ),
+            ),
         )
         author = member % 3 + 1 if fault == "author" else member
         honest = fault == "" or (fault == "reason" and not leaves_out)
@@ -164,7 +171,7 @@ class BoardMachine(RuleBasedStateMachine):
         bundle, known = state.bundles[0], state.tasks[self.board.task_ids[task]]
         if not right or bundle.current is None or bundle.current.positions[known.position].agreed is None:
             return bytes(32)
-        return Seat.of(state, known.task_id).agreed.digest
+        return Seat.of(state, known.task_id).agreed_digest
 
     @rule(task=TASKS, member=MEMBERS, shift=SHIFT, agreed=MOSTLY, proof=PROOFS, own=MOSTLY)
     def count_share(self, task: int, member: int, shift: int, agreed: bool, proof: int, own: bool) -> None:
@@ -174,7 +181,7 @@ class BoardMachine(RuleBasedStateMachine):
             iteration=iteration,
             member=member,
             agreed=self._agreed(task, agreed),
-            share=bytes([proof]),
+            shares=(bytes([proof]),),
         )
         role = self.board.members[task if own else 1 - task][member - 1].role
         right = agreed and own and proof == VALID
@@ -188,7 +195,7 @@ class BoardMachine(RuleBasedStateMachine):
             iteration=iteration,
             member=member,
             agreed=self._agreed(task, agreed),
-            share=self.board.blob(self._blob_name(good, f"share {member}")),
+            shares=(self.board.blob(self._blob_name(good, f"share {member}")),),
         )
         role = self.board.members[task if own else 1 - task][member - 1].role
         right = agreed and own and good

@@ -168,7 +168,7 @@ def test_a_lying_aggregator_is_outvoted_and_can_be_named(stages: Stages) -> None
     assert position.agreed.excluded == ()
     assert [m for m, stated in position.aggregates.items() if stated != position.agreed] == [liar.number]
 
-    bad = replace(a_count_share(world, 0, liar), share=a_count_share(world, 0, honest[0]).share)
+    bad = replace(a_count_share(world, 0, liar), shares=a_count_share(world, 0, honest[0]).shares)
     with refused(world, "bad-count-share") as caught:
         world.board.post_as(liar.role, bad)
     assert "Aggregator 0 1" in caught.value.culprit

@@ -212,12 +212,15 @@ def test_exclusions_are_accepted_submissions(stages: Stages, fault: str) -> None
     alone(world, "wrong-exclusions", bad, signed(world, member.role, good))
 
 
-@pytest.mark.parametrize("changes", [{"num_posts": 4}, {"set_digest": bytes(32)}])
-def test_the_set_is_what_is_left(stages: Stages, changes: dict[str, object]) -> None:
+@pytest.mark.parametrize("changes", [{"num_posts": 4}, {"set_digest": bytes(32)}, "none", "two"])
+def test_the_set_is_what_is_left(stages: Stages, changes: dict[str, object] | str) -> None:
     world = stages("closed")
     member = world.committees[0].members[0]
     good = an_aggregate(world, 0, member)
-    bad = signed(world, member.role, replace(good, **changes))
+    (group,) = good.groups
+    groups = {"none": (), "two": (group, group)}[changes] if isinstance(changes, str) else None
+    changed = (replace(group, **changes),) if isinstance(changes, dict) else groups
+    bad = signed(world, member.role, replace(good, groups=changed))
     alone(world, "wrong-set", bad, signed(world, member.role, good))
 
 
@@ -230,10 +233,10 @@ def test_the_blob_is_a_sum_over_the_set(stages: Stages, fault: str) -> None:
     some = sorted(current.submissions)[:1]
     blob = {
         "garbage": world.board.upload(b"garbage"),
-        "cut short": world.board.upload(world.board.attachments.read(good.sum.sha256)[:-1]),
-        "another set": an_aggregate(world, 0, member, leave_out=some).sum,
+        "cut short": world.board.upload(world.board.attachments.read(good.groups[0].sum.sha256)[:-1]),
+        "another set": an_aggregate(world, 0, member, leave_out=some).groups[0].sum,
     }[fault]
-    bad = signed(world, member.role, replace(good, sum=blob))
+    bad = signed(world, member.role, replace(good, groups=(replace(good.groups[0], sum=blob),)))
     alone(world, "sum-malformed", bad, signed(world, member.role, good))
 
 
@@ -260,6 +263,9 @@ def test_a_count_share_is_for_the_agreed_set(stages: Stages) -> None:
     world = stages("aggregated")
     member = world.committees[0].members[0]
     good = a_count_share(world, 0, member)
+    for wrong in ({"agreed": bytes(32)}, {"shares": ()}, {"shares": good.shares * 2}):
+        with refused(world, "count-not-agreed"):
+            world.board.post(signed(world, member.role, replace(good, **wrong)))
     bad = signed(world, member.role, replace(good, agreed=bytes(32)))
     alone(world, "count-not-agreed", bad, signed(world, member.role, good))
 
@@ -278,12 +284,12 @@ def test_a_count_share_is_proven(stages: Stages, fault: str) -> None:
     first, second = world.committees[0].members[:2]
     good = a_count_share(world, 0, second)
     share = {
-        "of another member": a_count_share(world, 0, first).share,
-        "of another committee": a_count_share(world, 1, world.committees[1].members[1]).share,
-        "changed": good.share[:-1] + bytes([good.share[-1] ^ 1]),
+        "of another member": a_count_share(world, 0, first).shares[0],
+        "of another committee": a_count_share(world, 1, world.committees[1].members[1]).shares[0],
+        "changed": good.shares[0][:-1] + bytes([good.shares[0][-1] ^ 1]),
         "empty": b"",
     }[fault]
-    bad = signed(world, second.role, replace(good, share=share))
+    bad = signed(world, second.role, replace(good, shares=(share,)))
     rejected = alone(world, "bad-count-share", bad, signed(world, second.role, good))
     assert "Aggregator 0 2" in rejected.culprit
 
@@ -301,10 +307,10 @@ def test_a_verified_share_vouches_for_no_other(stages: Stages) -> None:
         world.board.state.num_postings = 0
         if stage == "aggregated":
             with refused(world, "bad-count-share"):
-                world.board.post_as(member.role, replace(good, share=b"invalid"))
+                world.board.post_as(member.role, replace(good, shares=(b"invalid",)))
         else:
             with refused(world, "bad-sum-share"):
-                world.board.post_as(member.role, replace(good, share=world.board.upload(b"invalid")))
+                world.board.post_as(member.role, replace(good, shares=(world.board.upload(b"invalid"),)))
 
 
 # sum
@@ -332,6 +338,9 @@ def test_a_sum_share_is_for_the_counted_set(stages: Stages) -> None:
     world = stages("counted")
     member = world.committees[0].members[0]
     good = a_sum_share(world, 0, member)
+    for wrong in ({"agreed": bytes(32)}, {"shares": ()}, {"shares": good.shares * 2}):
+        with refused(world, "sum-not-agreed"):
+            world.board.post(signed(world, member.role, replace(good, **wrong)))
     bad = signed(world, member.role, replace(good, agreed=bytes(32)))
     alone(world, "sum-not-agreed", bad, signed(world, member.role, good))
 
@@ -349,13 +358,13 @@ def test_a_sum_share_is_proven(stages: Stages, fault: str) -> None:
     world = stages("counted")
     first, second = world.committees[0].members[:2]
     good = a_sum_share(world, 0, second)
-    data = world.board.attachments.read(good.share.sha256)
+    data = world.board.attachments.read(good.shares[0].sha256)
     blob = {
-        "of another member": a_sum_share(world, 0, first).share,
-        "of another committee": a_sum_share(world, 1, world.committees[1].members[1]).share,
+        "of another member": a_sum_share(world, 0, first).shares[0],
+        "of another committee": a_sum_share(world, 1, world.committees[1].members[1]).shares[0],
         "changed": world.board.upload(data[:-1] + bytes([data[-1] ^ 1])),
         "garbage": world.board.upload(b"garbage"),
     }[fault]
-    bad = signed(world, second.role, replace(good, share=blob))
+    bad = signed(world, second.role, replace(good, shares=(blob,)))
     rejected = alone(world, "bad-sum-share", bad, signed(world, second.role, good))
     assert "Aggregator 0 2" in rejected.culprit

@@ -10,6 +10,7 @@ from anofel.board.state import (
     AcceptedSubmission,
     Agreement,
     Bundle,
+    GroupTotal,
     Iteration,
     PayloadName,
     Phase,
@@ -23,6 +24,7 @@ from anofel.messages import (
     CountShare,
     DkgRound,
     EndTask,
+    GroupSum,
     Model,
     Submission,
     SubmittedPart,
@@ -40,9 +42,14 @@ FOR_EVER = [
     CommitteeKeyVote(run_id=NO, member=1, key_id=NO, shares_id=NO, transcript=NO, key=BLOB),
     Model(task=NO, iteration=1, model=BLOB),
     Aggregate(
-        task=NO, iteration=1, member=1, close_hash=NO, excluded=(), set_digest=NO, num_posts=1, sum=BLOB
+        task=NO,
+        iteration=1,
+        member=1,
+        close_hash=NO,
+        excluded=(),
+        groups=(GroupSum(set_digest=NO, num_posts=1, sum=BLOB),),
     ),
-    SumShare(task=NO, iteration=1, member=1, agreed=NO, share=BLOB),
+    SumShare(task=NO, iteration=1, member=1, agreed=NO, shares=(BLOB,)),
 ]
 
 
@@ -103,14 +110,14 @@ def test_everything_else_is_kept_for_ever(state: State, body: Model) -> None:
 
 def test_postings_without_blobs_keep_none(state: State) -> None:
     assert kept_by(state, EndTask(task=NO)) == []
-    assert kept_by(state, CountShare(task=NO, iteration=1, member=1, agreed=NO, share=b"")) == []
+    assert kept_by(state, CountShare(task=NO, iteration=1, member=1, agreed=NO, shares=(b"",))) == []
 
 
 def test_excluded_payloads_are_kept_for_ever_once_a_committee_agreed(state: State) -> None:
     assert kept_by_exclusion(state) == []
     current = state.bundles[0].current
     assert current is not None
-    current.positions[1].aggregates[1] = Agreement(((b"2" * 32, 1),), NO, 1, NO)
+    current.positions[1].aggregates[1] = Agreement(((b"2" * 32, 1),), (GroupTotal(NO, 1, NO),))
     assert kept_by_exclusion(state) == []  # one member's word is not an agreement
     current.positions[1].agreed = current.positions[1].aggregates[1]
     kept = [KeptBlob(b"2" * 16 + b"y" * 16, None)]

@@ -78,11 +78,13 @@ class Silent(Stage):
         openings, scheme, silent = board.openings, committee.scheme, committee.members[1]
         assert key is not None
         assert silent.share is not None
-        own = share_of_sum(board, seat, silent.share)
-        permit, total = openings.permit(seat), openings.encrypted_sum(seat)
+        (own,) = share_of_sum(board, seat, silent.share)
+        ((permit,), (total,)) = openings.permits(seat), openings.encrypted_sums(seat)
         (posted,) = seat.position.sum_shares
         shares = [
-            openings.check_sum_share(seat.sum_share_claim(posted.member, BlobHash(posted.content))),
+            *openings.check_sum_share(
+                seat.sum_share_claim(posted.member, tuple(BlobHash(part) for part in posted.contents))
+            ),
             scheme.verify_share(key, total, permit, silent.number, own),
         ]
         return np.asarray(scheme.combine(key, total, permit, shares))

@@ -59,7 +59,9 @@ class Liar(Aggregator):
             collector = Collector(self.board, duty.seat)
             collector._taken.add(victim)
             collector.take(self.board, duty.seat)
-            lie = CollectedSum(collector.finish().total, (Exclusion(nullifier=victim, reason=1),))
+            lie = CollectedSum(
+                collector.finish(self.board, duty.seat).totals, (Exclusion(nullifier=victim, reason=1),)
+            )
             return state_aggregate(self.board, duty.seat, duty.member, lie)
 
         self.send(f"aggregate/{duty.name}", make)
@@ -73,7 +75,7 @@ class Liar(Aggregator):
     def _send_count_share(self, duty: Duty) -> None:
         def make() -> CountShare:
             share = share_of_count(self.board, duty.seat, self._share(duty))
-            return replace(share, share=share.share[:-1] + bytes([share.share[-1] ^ 1]))
+            return replace(share, shares=tuple(part[:-1] + bytes([part[-1] ^ 1]) for part in share.shares))
 
         self.send(f"count-share/{duty.name}", make)
 

@@ -50,6 +50,8 @@ class IterationRecord:
     clients_registered: int
     submissions: int
     count: int | None
+    counts: list[int] | None
+    """The count of each group, if posts were dealt to several."""
     excluded: dict[str, str]
     """Nullifiers of payloads that were left out, and why."""
     sum_checked: bool | None

@@ -6,7 +6,7 @@ from anofel.audit.report import AuditReport, Finding, IterationRecord, about_tas
 from anofel.board.attachments import AttachmentMissing, DamagedBlob
 from anofel.board.interface import BoardView
 from anofel.board.seat import Seat, Sitting
-from anofel.board.state import AcceptedSubmission, Bundle, Phase, Progress, Reason
+from anofel.board.state import AcceptedSubmission, Bundle, Phase, Position, Progress, Reason
 from anofel.committee.errors import PayloadRefused
 from anofel.errors import InvalidInput
 from anofel.ids import TaskId
@@ -142,6 +142,7 @@ class SumAudit:
             clients_registered=seat.iteration.num_clients,
             submissions=len(seat.iteration.submissions),
             count=position.count,
+            counts=_counts(position),
             excluded={nullifier.hex(): _REASONS[Reason(reason)] for nullifier, reason in agreed.excluded}
             if agreed
             else {},
@@ -160,3 +161,8 @@ class SumAudit:
             return metrics_of_sum(self._board, seat)
         except InvalidInput:  # a mechanism that this audit does not know, which is a note already
             return None
+
+
+def _counts(position: Position) -> list[int] | None:
+    """Give the counts of several groups."""
+    return list(position.counts) if position.counts is not None and len(position.counts) > 1 else None

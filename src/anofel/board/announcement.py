@@ -30,6 +30,8 @@ class TaskFacts:
     """Whether the owner makes each model by a rule of its own, instead of the document's."""
     momentum: bool
     """Whether its models carry a velocity."""
+    groups: int = 1
+    """To how many groups the posts of an iteration are dealt (D-26)."""
 
 
 def limits_of(document: Task, max_posts: int) -> TaskLimits:
@@ -63,6 +65,7 @@ def facts_of(document: Task, size: Class) -> TaskFacts:
         types=(document.dataset_type,) if document.dataset_type else None,
         own_rule=document.rule.kind == "owner",
         momentum=document.rule.kind == "integer-mean" and document.rule.momentum > 0,
+        groups=1 if document.groups is None else document.groups.number,
     )
 
 

@@ -32,7 +32,7 @@ class SumResult:
     """A sum that t shares opened, and the model that the task's rule makes of it, by their hashes."""
 
     total: bytes
-    """SHA-256 over the sum's integers."""
+    """SHA-256 over the integers of the sums."""
     next_model: BlobHash | None
     """SHA-256 of the next model file; None if the owner's own rule makes it."""
 
@@ -41,9 +41,10 @@ class SumResult:
 class Results:
     """What the shares of this block opened, by task."""
 
-    counts: dict[TaskId, int] = field(default_factory=dict)
+    counts: dict[TaskId, tuple[int, ...]] = field(default_factory=dict)
+    """Of each group."""
     sums: dict[TaskId, SumResult | None] = field(default_factory=dict)
-    """None for a sum that cannot be decoded."""
+    """None if nothing can be decoded."""
 
 
 def begin_block(state: State, time: int) -> None:
@@ -149,17 +150,18 @@ def _move_positions(sitting: Sitting, results: Results) -> None:
 
 def _move(height: int, seat: Seat, results: Results) -> None:
     position, task, where, current = seat.position, seat.task, seat.task_id, seat.iteration
+    least = task.facts.limits.min_clients
     if position.progress is Progress.CLOSED:
         position.agreed = _agreement(position, position.threshold)
         if position.agreed is not None:
-            enough = position.agreed.num_posts >= task.facts.limits.min_clients
+            enough = all(group.num_posts >= least for group in position.agreed.groups)
             position.progress = Progress.AGGREGATED if enough else Progress.TOO_FEW  # (D-24)
         elif height >= current.aggregate_by:
             position.progress = Progress.FAILED
     elif position.progress is Progress.AGGREGATED:
         if where in results.counts:
-            position.count = results.counts[where]
-            enough = position.count >= task.facts.limits.min_clients
+            position.counts = results.counts[where]
+            enough = any(count >= least for count in position.counts)
             position.progress = Progress.COUNTED if enough else Progress.TOO_FEW
             task.releases += enough  # whatever follows (D-21)
         elif height >= current.count_by:

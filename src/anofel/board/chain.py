@@ -144,7 +144,7 @@ class Chain:
         """End the block and return its header."""
         results, openings = block_end.Results(), self.verifier.openings
         for seat in block_end.counts_due(self.state):
-            results.counts[seat.task_id] = openings.count(seat).value
+            results.counts[seat.task_id] = tuple(count.value for count in openings.counts(seat))
         for seat in block_end.sums_due(self.state):
             opened = openings.open_sum(seat)
             results.sums[seat.task_id] = None if opened is None else opened.result

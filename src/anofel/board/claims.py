@@ -7,8 +7,9 @@ its verdict depends on; ``verification`` verifies claims, in batches and once.
 import hashlib
 from dataclasses import dataclass
 
+from anofel.board.state import GroupTotal
 from anofel.committee.context import AgreedSet, IterationContext, PostContext, TaskLimits
-from anofel.ids import BlobHash, GenesisHash, KeyId, Nullifier, SetDigest, SharesId, Subject, TaskId
+from anofel.ids import BlobHash, GenesisHash, KeyId, Nullifier, SharesId, Subject, TaskId
 from anofel.messages import Blob, Registration, Run, Submission
 from anofel.primitives import Scope
 
@@ -98,38 +99,43 @@ class SubmissionClaim:
 
 @dataclass(frozen=True, slots=True)
 class SumClaim:
-    """A blob is an encrypted sum over the stated set."""
+    """The blobs are encrypted sums over the stated groups."""
 
     addressee: Addressee
     iteration: IterationContext
-    sum_digest: BlobHash
-    set_digest: SetDigest
-    num_posts: int
+    groups: tuple[GroupTotal, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CountedGroup:
+    """An agreed set whose count is opened, with what encrypts the count."""
+
+    agreed: AgreedSet
+    bits: tuple[tuple[Nullifier, bytes], ...]
+    """Nullifier and encrypted bit of every post in the set."""
+    count_shares: tuple[tuple[int, bytes], ...] = ()
+    """Member and share of those who opened it, once they did."""
 
 
 @dataclass(frozen=True, slots=True)
 class CountShareClaim:
-    """A share of the count is valid for the agreed set."""
+    """The shares of the counts are valid, one for each agreed group."""
 
     addressee: Addressee
-    agreed: AgreedSet
-    bits: tuple[tuple[Nullifier, bytes], ...]
-    """Nullifier and encrypted bit of every post in the set."""
+    groups: tuple[CountedGroup, ...]
     member: int
-    share: bytes
+    shares: tuple[bytes, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class SumShareClaim:
-    """A share of the sum is valid for the agreed set whose count was opened."""
+    """The shares of the sums are valid, one for each group whose count reached ``min_clients``."""
 
     addressee: Addressee
-    agreed: AgreedSet
-    bits: tuple[tuple[Nullifier, bytes], ...]
-    count_shares: tuple[tuple[int, bytes], ...]
+    groups: tuple[CountedGroup, ...]
     member: int
-    share: BlobHash
-    """SHA-256 of the share, an attachment."""
+    shares: tuple[BlobHash, ...]
+    """SHA-256 of each share, an attachment."""
 
 
 Proof = (

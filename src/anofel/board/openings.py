@@ -5,32 +5,36 @@ a process. What is kept is a cache: after a restart it is made again from the st
 """
 
 import hashlib
-from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 
 from anofel.board.attachments import Attachments
 from anofel.board.block_end import SumResult
 from anofel.board.cache import BoundedCache
-from anofel.board.claims import Addressee, CountShareClaim, SumClaim, SumShareClaim
+from anofel.board.claims import Addressee, CountedGroup, CountShareClaim, SumClaim, SumShareClaim
 from anofel.board.committee_keys import CommitteeKeys
 from anofel.board.seat import Seat
 from anofel.committee import count
-from anofel.committee.context import AgreedSet, IterationContext
+from anofel.committee.context import IterationContext
 from anofel.committee.count import EncryptedCount
 from anofel.committee.errors import PayloadRefused, Undecodable
 from anofel.committee.interface import EncryptedSum, Int64Vector
 from anofel.committee.permit import DecryptedCount, SumPermit
 from anofel.committee.verified import VerifiedCountShare, VerifiedShare
 from anofel.errors import InvalidInput
-from anofel.ids import BlobHash, Nullifier
+from anofel.ids import BlobHash
+from anofel.models.group_means import combined
 from anofel.models.integer_model import IntegerModel, ModelOverflow
 from anofel.models.rules import rule_of
 from anofel.tasks.task import Task
 
-MAX_COUNTS = 64
+MAX_COUNTS = 256
 MAX_SUMS = 4
+MAX_SUM_BYTES = 128 << 20
+"""Encrypted sums, those of all groups of a task."""
 MAX_COUNT_SHARES = 256
 MAX_SUM_SHARE_BYTES = 256 << 20
 """A share of a sum is as long as the sum; the shares of all bundles under way may be many."""
@@ -41,10 +45,10 @@ ShareName = tuple[bytes, int, bytes]
 
 @dataclass(frozen=True, eq=False)
 class OpenedSum:
-    """A decoded sum with its count, and what the task's rule makes of it (step 8′)."""
+    """Decoded sums with their counts, and what the task's rule makes of them (step 8′)."""
 
-    vector: Int64Vector
-    count: int
+    groups: tuple[tuple[Int64Vector, int], ...]
+    """Sum and count of every group that was opened and decoded; one unless the task asks for more."""
     before: IntegerModel
     """The model that opened the iteration."""
     made: IntegerModel | None
@@ -53,9 +57,21 @@ class OpenedSum:
     """Whether the mean was longer than the rule allows, and was shortened."""
 
     @property
+    def vector(self) -> Int64Vector:
+        """The sum of everything that was opened."""
+        total: Int64Vector = np.stack([total for total, _ in self.groups]).sum(axis=0)
+        return total
+
+    @property
+    def count(self) -> int:
+        """How many updates are in it."""
+        return sum(count for _, count in self.groups)
+
+    @property
     def result(self) -> SumResult:
         """What the board keeps of it."""
-        total = hashlib.sha256(self.vector.astype("<i8", copy=False).tobytes()).digest()
+        opened = b"".join(total.astype("<i8", copy=False).tobytes() for total, _ in self.groups)
+        total = hashlib.sha256(opened).digest()
         return SumResult(total, None if self.made is None else BlobHash(self.made.digest()))
 
 
@@ -64,7 +80,10 @@ class Openings:
 
     def __init__(self, attachments: Attachments, keys: CommitteeKeys) -> None:
         self._attachments, self._keys = attachments, keys
-        self._encrypted: BoundedCache[bytes, EncryptedSum] = BoundedCache(MAX_SUMS)
+        self._encrypted: BoundedCache[BlobHash, tuple[EncryptedSum, int]] = BoundedCache(
+            MAX_SUM_BYTES, lambda entry: entry[1]
+        )
+        """With the length of each as it was posted."""
         self._opened: BoundedCache[tuple[bytes, bytes], OpenedSum | None] = BoundedCache(MAX_SUMS)
         self._tallies: BoundedCache[bytes, EncryptedCount] = BoundedCache(MAX_COUNTS)
         self._counts: BoundedCache[bytes, DecryptedCount] = BoundedCache(MAX_COUNTS)
@@ -77,117 +96,139 @@ class Openings:
     # What is posted
 
     def check_sum(self, claim: SumClaim) -> None:
-        """Check that a blob is a sum over the stated set. Raises ``PayloadRefused``."""
-        total = self._read_sum(claim.addressee, claim.iteration, claim.sum_digest)
-        if total.set_digest != claim.set_digest or total.num_posts != claim.num_posts:
-            raise PayloadRefused("The sum is over another set than the posting states.")
-        if total.digest != claim.sum_digest:
-            raise PayloadRefused("The sum is not in its canonical encoding.")
+        """Check that blobs are sums over the stated groups. Raises ``PayloadRefused``."""
+        for group in claim.groups:
+            total = self._read_sum(claim.addressee, claim.iteration, group.sum_digest)
+            if total.set_digest != group.set_digest or total.num_posts != group.num_posts:
+                raise PayloadRefused("The sum is over another set than the posting states.")
+            if total.digest != group.sum_digest:
+                raise PayloadRefused("The sum is not in its canonical encoding.")
 
-    def check_count_share(self, claim: CountShareClaim) -> VerifiedCountShare:
-        """Check a share of a count. Raises ``ShareRefused``."""
+    def check_count_share(self, claim: CountShareClaim) -> tuple[VerifiedCountShare, ...]:
+        """Check a member's shares of the counts. Raises ``ShareRefused``."""
+        return tuple(
+            self._check_count_share(claim.addressee, group, claim.member, share)
+            for group, share in zip(claim.groups, claim.shares, strict=True)
+        )
 
-        def verify() -> VerifiedCountShare:
-            _, key = self._keys.read(claim.addressee.committee)
-            tally = self._tally(claim.agreed, claim.bits)
-            return count.verify_share(key, tally, claim.agreed, claim.member, claim.share)
-
-        return self._count_shares.get_or((claim.agreed.digest, claim.member, claim.share), verify)
-
-    def check_sum_share(self, claim: SumShareClaim) -> VerifiedShare:
-        """Check a share of a sum. Raises ``ShareRefused``."""
-
-        def verify() -> tuple[VerifiedShare, int]:
-            scheme, key = self._keys.read(claim.addressee.committee)
-            counted = self._count(claim.addressee, claim.agreed, claim.bits, claim.count_shares)
-            total = self._read_sum(claim.addressee, claim.agreed.iteration, claim.agreed.sum_digest)
-            content = self._attachments.read(claim.share)
-            share = scheme.verify_share(key, total, counted.permit_sum(), claim.member, content)
-            return share, len(content)
-
-        return self._sum_shares.get_or((claim.agreed.digest, claim.member, claim.share), verify)[0]
+    def check_sum_share(self, claim: SumShareClaim) -> tuple[VerifiedShare, ...]:
+        """Check a member's shares of the sums. Raises ``ShareRefused``."""
+        return tuple(
+            self._check_sum_share(claim.addressee, group, claim.member, share)
+            for group, share in zip(claim.groups, claim.shares, strict=True)
+        )
 
     # Step 8
 
-    def tally(self, seat: Seat) -> EncryptedCount:
-        """Return the encrypted count of the agreed set."""
-        return self._tally(seat.agreed, seat.counted_bits)
+    def tallies(self, seat: Seat) -> tuple[EncryptedCount, ...]:
+        """Return the encrypted counts of the agreed groups."""
+        return tuple(self._tally(group) for group in seat.counted_groups)
 
-    def count(self, seat: Seat) -> DecryptedCount:
-        """Return the count that the first t shares in board order open."""
-        return self._count(seat.addressee, seat.agreed, seat.counted_bits, seat.opening_of_count)
+    def counts(self, seat: Seat) -> tuple[DecryptedCount, ...]:
+        """Return the counts that the first t shares in board order open."""
+        return tuple(self._count(seat.addressee, group) for group in seat.counted_groups)
 
-    def permit(self, seat: Seat) -> SumPermit:
-        """Return the leave to decrypt the sum. Raises ``TooFewClients``."""
-        return self.count(seat).permit_sum()
+    def permits(self, seat: Seat) -> tuple[SumPermit, ...]:
+        """Return the leave to decrypt the sums of the groups whose count reached ``min_clients``."""
+        return tuple(self._count(seat.addressee, group).permit_sum() for group in seat.opened_groups)
 
-    def encrypted_sum(self, seat: Seat) -> EncryptedSum:
-        """Return the encrypted sum that the committee agreed on."""
+    def encrypted_sums(self, seat: Seat) -> tuple[EncryptedSum, ...]:
+        """Return the encrypted sums of the groups whose count reached ``min_clients``."""
         agreed = seat.agreed
-        return self._read_sum(seat.addressee, agreed.iteration, agreed.sum_digest)
+        return tuple(
+            self._read_sum(seat.addressee, agreed[place].iteration, agreed[place].sum_digest)
+            for place in seat.opened
+        )
 
     # Step 8′
 
     def open_sum(self, seat: Seat) -> OpenedSum | None:
-        """Open the sum with the first t shares in board order and apply the task's rule.
+        """Open the sums with the first t shares in board order and apply the task's rule.
 
-        None if the sum cannot be decoded, or if the rule would make a model beyond its bounds.
+        None if nothing can be decoded, or if the rule would make a model beyond its bounds.
         """
         model = seat.task.model
         if model is None:
             raise InvalidInput("The task has no model yet.")
-        return self._opened.get_or((seat.agreed.digest, model), lambda: self._open(seat, model))
+        return self._opened.get_or((seat.agreed_digest, model), lambda: self._open(seat, model))
 
     def _open(self, seat: Seat, model: BlobHash) -> OpenedSum | None:
         scheme, key = self._keys.read(seat.addressee.committee)
-        permit, total = self.permit(seat), self.encrypted_sum(seat)
         first = seat.position.sum_shares[: key.shape.threshold]
         shares = [
-            self.check_sum_share(seat.sum_share_claim(share.member, BlobHash(share.content)))
+            self.check_sum_share(
+                seat.sum_share_claim(share.member, tuple(BlobHash(part) for part in share.contents))
+            )
             for share in first
         ]
+        sums = []
+        opened = zip(self.permits(seat), self.encrypted_sums(seat), *shares, strict=True)
+        for permit, total, *parts in opened:
+            with suppress(Undecodable):  # a group that cannot be decoded is left out
+                vector = scheme.combine(key, total, permit, cast(list[VerifiedShare], parts))
+                sums.append((np.ascontiguousarray(vector), permit.count))
+        if not sums:
+            return None
         before = IntegerModel.from_bytes(self._attachments.read(model))
-        counted, made, shortened = self.count(seat).value, None, False
-        try:
-            vector = np.ascontiguousarray(scheme.combine(key, total, permit, shares))
-            if not seat.task.facts.own_rule:
-                rule = rule_of(Task.from_bytes(seat.task.announcement.document))
-                own = before.own_part(vector)
+        made, shortened = None, False
+        if not seat.task.facts.own_rule:
+            task = Task.from_bytes(seat.task.announcement.document)
+            try:
+                rule = rule_of(task)
+                own, counted = combined(task.groups, [(before.own_part(total), n) for total, n in sums])
                 made = rule.apply(before, own, counted, seat.number)
                 shortened = rule.shortens(own, counted)
-        except (Undecodable, ModelOverflow):
-            return None
-        return OpenedSum(vector, counted, before, made, shortened)
+            except ModelOverflow:
+                return None
+        return OpenedSum(tuple(sums), before, made, shortened)
 
     # Caches
 
-    def _count(
-        self,
-        addressee: Addressee,
-        agreed: AgreedSet,
-        bits: Sequence[tuple[Nullifier, bytes]],
-        shares: Sequence[tuple[int, bytes]],
-    ) -> DecryptedCount:
+    def _check_count_share(
+        self, addressee: Addressee, group: CountedGroup, member: int, share: bytes
+    ) -> VerifiedCountShare:
+        def verify() -> VerifiedCountShare:
+            _, key = self._keys.read(addressee.committee)
+            return count.verify_share(key, self._tally(group), group.agreed, member, share)
+
+        return self._count_shares.get_or((group.agreed.digest, member, share), verify)
+
+    def _check_sum_share(
+        self, addressee: Addressee, group: CountedGroup, member: int, share: BlobHash
+    ) -> VerifiedShare:
+        agreed = group.agreed
+
+        def verify() -> tuple[VerifiedShare, int]:
+            scheme, key = self._keys.read(addressee.committee)
+            permit = self._count(addressee, group).permit_sum()
+            total = self._read_sum(addressee, agreed.iteration, agreed.sum_digest)
+            content = self._attachments.read(share)
+            return scheme.verify_share(key, total, permit, member, content), len(content)
+
+        return self._sum_shares.get_or((agreed.digest, member, share), verify)[0]
+
+    def _count(self, addressee: Addressee, group: CountedGroup) -> DecryptedCount:
         def combine() -> DecryptedCount:
             _, key = self._keys.read(addressee.committee)
             verified = [
-                self.check_count_share(CountShareClaim(addressee, agreed, tuple(bits), member, share))
-                for member, share in shares
+                self._check_count_share(addressee, group, member, share)
+                for member, share in group.count_shares
             ]
-            return count.combine(key, self._tally(agreed, bits), agreed, verified)
+            return count.combine(key, self._tally(group), group.agreed, verified)
 
-        return self._counts.get_or(agreed.digest, combine)
+        return self._counts.get_or(group.agreed.digest, combine)
 
-    def _tally(self, agreed: AgreedSet, bits: Sequence[tuple[Nullifier, bytes]]) -> EncryptedCount:
-        return self._tallies.get_or(agreed.digest, lambda: count.add(dict(bits)))
+    def _tally(self, group: CountedGroup) -> EncryptedCount:
+        return self._tallies.get_or(group.agreed.digest, lambda: count.add(dict(group.bits)))
 
     def _read_sum(self, addressee: Addressee, iteration: IterationContext, digest: BlobHash) -> EncryptedSum:
-        def read() -> EncryptedSum:
+        def read() -> tuple[EncryptedSum, int]:
             scheme, key = self._keys.read(addressee.committee)
             data = self._attachments.read(digest)
-            return scheme.read_sum(key, iteration, addressee.limits, data)
+            return scheme.read_sum(key, iteration, addressee.limits, data), len(data)
 
-        kept = self._encrypted.get_or(digest, read)
+        kept, _ = self._encrypted.get_or(digest, read)
         if kept.iteration != iteration:
-            kept = self._encrypted[digest] = read()
+            self._encrypted[digest] = read()
+            kept, _ = self._encrypted[digest]
         return kept

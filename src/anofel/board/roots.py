@@ -7,6 +7,7 @@ covered by the ``history`` of the record, which names the postings.
 from collections.abc import Iterator
 
 from anofel.board.state import (
+    Agreement,
     Bundle,
     CertifierState,
     Committee,
@@ -97,11 +98,16 @@ def _outcome(outcome: Outcome) -> Iterator[Part]:
 
 def _position(position: Position) -> Iterator[Part]:
     agreed = position.agreed
-    yield from (position.task_id, position.progress.value, position.count, position.total)
-    yield agreed.set_digest if agreed else None
-    yield agreed.sum_digest if agreed else None
+    yield from (position.task_id, position.progress.value, position.total)
+    yield None if position.counts is None else digest("counts", position.counts)
+    yield digest("groups", _groups(agreed)) if agreed else None
     yield position.shares.shares_id if position.shares else None
     yield position.history
+
+
+def _groups(agreed: Agreement) -> Iterator[Part]:
+    for group in agreed.groups:
+        yield from (group.set_digest, group.num_posts, group.sum_digest)
 
 
 def _iteration(iteration: Iteration) -> Iterator[Part]:

@@ -3,12 +3,14 @@
 Rules, phases and roles ask a sitting or a seat; nobody puts these facts together a second time.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from anofel.board.claims import Addressee, CommitteeRef, CountShareClaim, SumShareClaim
+from anofel.board.claims import Addressee, CommitteeRef, CountedGroup, CountShareClaim, SumShareClaim
+from anofel.board.groups import deal
 from anofel.board.state import (
     AcceptedSubmission,
+    Agreement,
     Bundle,
     Committee,
     CommitteeShares,
@@ -18,7 +20,7 @@ from anofel.board.state import (
     State,
     TaskState,
 )
-from anofel.committee.context import AgreedSet, IterationContext, PostContext, TaskLimits
+from anofel.committee.context import AgreedSet, IterationContext, PostContext, TaskLimits, digest_of_agreed
 from anofel.committee.count import CIPHERTEXT_LENGTH
 from anofel.committee.interface import Envelope
 from anofel.errors import InvalidInput
@@ -149,61 +151,74 @@ class Seat:
 
     # What the committee agreed on
 
-    @property
-    def agreed(self) -> AgreedSet:
-        """The set that t members agreed on. Raises ``InvalidInput`` before they did."""
-        agreement = self.position.agreed
-        if agreement is None:
-            raise InvalidInput("The committee has not agreed on a set yet.")
-        return AgreedSet(
-            iteration=self.context,
-            key_id=self.committee.key_id,
-            close_hash=self.iteration.close_hash,
-            set_digest=agreement.set_digest,
-            sum_digest=agreement.sum_digest,
-            num_posts=agreement.num_posts,
-            min_clients=self.limits.min_clients,
-        )
+    def groups_of(self, kept: Iterable[Nullifier]) -> tuple[tuple[Nullifier, ...], ...]:
+        """Deal the posts that are added, named by their nullifiers, to the groups of the task (D-26)."""
+        facts, close_hash = self.task.facts, self.iteration.close_hash
+        return deal(kept, close_hash, groups=facts.groups, min_clients=facts.limits.min_clients)
 
     @property
-    def counted_bits(self) -> tuple[tuple[Nullifier, bytes], ...]:
-        """Nullifier and encrypted bit of every post in the agreed set. Raises ``InvalidInput``."""
-        agreement = self.position.agreed
-        if agreement is None:
-            raise InvalidInput("The committee has not agreed on a set yet.")
-        excluded = {nullifier for nullifier, _ in agreement.excluded}
+    def agreed(self) -> tuple[AgreedSet, ...]:
+        """The groups that t members agreed on. Raises ``InvalidInput`` before they did."""
         return tuple(
-            (nullifier, self._bit_of(post))
-            for nullifier, post in self.iteration.submissions.items()
-            if nullifier not in excluded
+            AgreedSet(
+                iteration=self.context,
+                key_id=self.committee.key_id,
+                close_hash=self.iteration.close_hash,
+                set_digest=group.set_digest,
+                sum_digest=group.sum_digest,
+                num_posts=group.num_posts,
+                min_clients=self.limits.min_clients,
+            )
+            for group in self._agreement.groups
         )
 
     @property
-    def opening_of_count(self) -> tuple[tuple[int, bytes], ...]:
-        """Member and share of those who opened the count: the first t in board order."""
+    def agreed_digest(self) -> bytes:
+        """What postings of shares name: all agreed groups together."""
+        return digest_of_agreed(self.agreed)
+
+    @property
+    def _agreement(self) -> Agreement:
+        agreement = self.position.agreed
+        if agreement is None:
+            raise InvalidInput("The committee has not agreed on a set yet.")
+        return agreement
+
+    @property
+    def counted_groups(self) -> tuple[CountedGroup, ...]:
+        """What the committee counts, and who opened it: the first t in board order."""
+        excluded = {nullifier for nullifier, _ in self._agreement.excluded}
+        submissions = self.iteration.submissions
+        dealt = self.groups_of(nullifier for nullifier in submissions if nullifier not in excluded)
         first = self.position.count_shares[: self.position.threshold]
-        return tuple((share.member, share.content) for share in first)
-
-    def count_share_claim(self, member: int, share: bytes) -> CountShareClaim:
-        """Return what has to be verified of a share of the count."""
-        return CountShareClaim(
-            addressee=self.addressee,
-            agreed=self.agreed,
-            bits=self.counted_bits,
-            member=member,
-            share=share,
+        return tuple(
+            CountedGroup(
+                agreed,
+                tuple((name, self._bit_of(submissions[name])) for name in names),
+                tuple((share.member, share.contents[place]) for share in first),
+            )
+            for place, (agreed, names) in enumerate(zip(self.agreed, dealt, strict=True))
         )
 
-    def sum_share_claim(self, member: int, share: BlobHash) -> SumShareClaim:
-        """Return what has to be verified of a share of the sum; ``share`` is its SHA-256."""
-        return SumShareClaim(
-            addressee=self.addressee,
-            agreed=self.agreed,
-            bits=self.counted_bits,
-            count_shares=self.opening_of_count,
-            member=member,
-            share=share,
-        )
+    @property
+    def opened(self) -> tuple[int, ...]:
+        """The groups whose sums are opened, by their places: those whose count reached ``min_clients``."""
+        counts = self.position.counts or ()
+        return tuple(place for place, count in enumerate(counts) if count >= self.limits.min_clients)
+
+    @property
+    def opened_groups(self) -> tuple[CountedGroup, ...]:
+        """The groups whose sums are opened."""
+        groups = self.counted_groups
+        return tuple(groups[place] for place in self.opened)
+
+    def count_share_claim(self, member: int, shares: tuple[bytes, ...]) -> CountShareClaim:
+        """Return what has to be verified of a member's shares of the counts."""
+        return CountShareClaim(self.addressee, self.counted_groups, member, shares)
+
+    def sum_share_claim(self, member: int, shares: tuple[BlobHash, ...]) -> SumShareClaim:
+        """Return what has to be verified of a member's shares of the sums; ``shares`` are their SHA-256."""
+        return SumShareClaim(self.addressee, self.opened_groups, member, shares)
 
 
 @dataclass(frozen=True, slots=True)

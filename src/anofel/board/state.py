@@ -262,11 +262,9 @@ class Reason(IntEnum):
 
 
 @dataclass(slots=True)
-class Agreement:
-    """What one ``Aggregate`` states, beside its author (D-18)."""
+class GroupTotal:
+    """What was added for one group."""
 
-    excluded: tuple[tuple[Nullifier, int], ...]
-    """Nullifier and reason, ascending."""
     set_digest: SetDigest
     num_posts: int
     sum_digest: BlobHash
@@ -274,11 +272,21 @@ class Agreement:
 
 
 @dataclass(slots=True)
+class Agreement:
+    """What one ``Aggregate`` states, beside its author (D-18)."""
+
+    excluded: tuple[tuple[Nullifier, int], ...]
+    """Nullifier and reason, ascending."""
+    groups: tuple[GroupTotal, ...]
+    """In the order of the deal; one unless the task asks for more (D-26)."""
+
+
+@dataclass(slots=True)
 class Share:
-    """A share of a count (inline) or of a sum (by hash)."""
+    """A share of the counts (inline) or of the sums (by hash), one part for each group."""
 
     member: int
-    content: bytes
+    contents: tuple[bytes, ...]
 
 
 @dataclass(slots=True)
@@ -292,12 +300,18 @@ class Position:
     aggregates: dict[int, Agreement] = field(default_factory=dict)
     agreed: Agreement | None = None
     count_shares: list[Share] = field(default_factory=list)
-    """In board order; the first t define the count."""
-    count: int | None = None
+    """In board order; the first t define the counts."""
+    counts: tuple[int, ...] | None = None
+    """How many updates each group holds, once that was opened."""
     sum_shares: list[Share] = field(default_factory=list)
     total: bytes | None = None
-    """SHA-256 over the decoded sum."""
+    """SHA-256 over the decoded sums."""
     history: bytes = NO_HISTORY
+
+    @property
+    def count(self) -> int | None:
+        """How many updates were submitted and not excluded, once the counts were opened."""
+        return None if self.counts is None else sum(self.counts)
 
     @property
     def is_release(self) -> bool:
@@ -305,7 +319,7 @@ class Position:
 
         n − t members may open in private what fails in public.
         """
-        return self.count is not None and self.progress is not Progress.TOO_FEW
+        return self.counts is not None and self.progress is not Progress.TOO_FEW
 
     @property
     def threshold(self) -> int:

@@ -91,13 +91,21 @@ def _row(record: IterationRecord) -> list[str]:
         record.task,
         str(record.iteration),
         record.outcome,
-        "–" if record.count is None else str(record.count),
+        _count(record),
         str(record.submissions),
         str(len(record.excluded)),
         _members(record.count_shares_by),
         _members(record.sum_shares_by),
         checked,
     ]
+
+
+def _count(record: IterationRecord) -> str:
+    """Give the count, with those of the groups behind it."""
+    if record.count is None:
+        return "–"
+    groups = "" if record.counts is None else f" ({' + '.join(map(str, record.counts))})"
+    return f"{record.count}{groups}"
 
 
 def _reported(record: IterationRecord) -> str:

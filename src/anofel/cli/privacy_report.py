@@ -21,7 +21,10 @@ def _lines(report: dict[str, Any]) -> Iterator[str]:
     yield from _noise(report)
     if report["metrics"]:
         yield from _metrics(report["metrics"])
-    yield from _liars(report["liars"], report["expected_clients"])
+    if report["groups"]:
+        yield from _groups(report["groups"])
+    clients = report["groups"]["clients"] if report["groups"] else report["expected_clients"]
+    yield from _liars(report["liars"], clients)
     if report["mean_bound"]:
         yield from _mean_bound(report["mean_bound"])
     yield from _counts(report)
@@ -116,6 +119,27 @@ def _liars(liars: dict[str, Any] | None, clients: int) -> Iterator[str]:
     yield "  a post that does not count adds nothing but rounding, and no post keeps a sum from being decoded"
     yield "Lying clients (paillier committees; a contribution proves no norm):"
     yield "  one that counts moves the mean without bound or spoils the sum; one that does not adds zero"
+
+
+def _groups(groups: dict[str, Any]) -> Iterator[str]:
+    how = groups["combine"] + (f", {groups['trim']} left out at either end" if groups["trim"] else "")
+    yield (
+        f"Groups: {groups['number']} of about {groups['clients']} clients, each with a count and a sum of "
+        f"its own; the model takes their {how}"
+    )
+    yield (
+        f"  liars in up to {groups['lying']} groups do not move an entry out of the others' range; with "
+        f"{groups['liars']} of them, {groups['clean']:.1f} groups are expected to have none"
+    )
+    yield (
+        f"  cost: h counts for each group, so the same ε takes {groups['noise_for_the_same_epsilon']:.2f} "
+        "times the noise of one sum"
+    )
+    yield (
+        f"  and combining makes the mean up to {groups['noise_of_the_combination'] - 1:.0%} noisier (in the "
+        "numbers above)"
+    )
+    yield "  the counts of all groups are public and outside of ε; who is in a group is public, by nullifiers"
 
 
 def _mean_bound(bound: dict[str, Any]) -> Iterator[str]:

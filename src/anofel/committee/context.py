@@ -168,6 +168,12 @@ class AgreedSet:
         return state.digest()
 
 
+def digest_of_agreed(groups: Iterable[AgreedSet]) -> bytes:
+    """Name all groups of an agreement together (SHA-256 over their digests, in order)."""
+    digests = b"".join(group.digest for group in groups)
+    return hashlib.sha256(b"anofel/1/committee/agreed-groups" + digests).digest()
+
+
 def digest_of_set(nullifiers: Iterable[Nullifier]) -> SetDigest:
     """Name a set of posts by their nullifiers, in no particular order (SHA-256 over the sorted list)."""
     ordered = sorted(nullifiers)

@@ -250,13 +250,13 @@ class CheatingAggregator(Aggregator):
     def _send_count_share(self, duty: Duty) -> None:
         if not self.tries.is_done(BAD_COUNT):
             share = share_of_count(self.board, duty.seat, self._share(duty))
-            self._try(BAD_COUNT, replace(share, share=_spoilt(share.share)))
+            self._try(BAD_COUNT, replace(share, shares=tuple(map(_spoilt, share.shares))))
         super()._send_count_share(duty)
 
     def _send_sum_share(self, duty: Duty) -> None:
         if not self.tries.is_done(BAD_SUM):
-            share = _spoilt(share_of_sum(self.board, duty.seat, self._share(duty)))
-            self._try(BAD_SUM, post_sum_share(self.board, duty.seat, duty.member, share))
+            shares = tuple(map(_spoilt, share_of_sum(self.board, duty.seat, self._share(duty))))
+            self._try(BAD_SUM, post_sum_share(self.board, duty.seat, duty.member, shares))
         super()._send_sum_share(duty)
 
     def _try(self, what: str, body: Any) -> None:

@@ -7,7 +7,7 @@ Every class here stands for one layout of ``docs/messages.md`` and has its name 
 share their name with a value of ``anofel.primitives``; write ``messages.CertifierKey``.
 """
 
-from anofel.messages.aggregation import Aggregate, CountShare, Exclusion, SumShare
+from anofel.messages.aggregation import Aggregate, CountShare, Exclusion, GroupSum, SumShare
 from anofel.messages.blobs import Blob, Receipt, receipt_bytes
 from anofel.messages.blocks import Block, EngineBlock, EngineVote, Header, Seal, Vote
 from anofel.messages.certifiers import CertifierKeyOffer, RevokeCertifier
@@ -43,6 +43,7 @@ __all__ = [
     "EngineVote",
     "Exclusion",
     "Genesis",
+    "GroupSum",
     "HandoverTerms",
     "Header",
     "KeyAuthor",

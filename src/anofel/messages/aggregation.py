@@ -16,36 +16,43 @@ class Exclusion(View):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Aggregate(View):
-    """A member says which submissions it added and what the encrypted sum is (steps 6 and 7)."""
+class GroupSum(View):
+    """What was added for one group of an iteration: which posts, how many, and the encrypted sum."""
 
-    task: TaskId
-    iteration: int
-    member: int
-    close_hash: BlockHash
-    excluded: tuple[Exclusion, ...]
     set_digest: SetDigest
     num_posts: int
     sum: Blob
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Aggregate(View):
+    """A member says which submissions it added and what the encrypted sums are (steps 6 and 7)."""
+
+    task: TaskId
+    iteration: int
+    member: int
+    close_hash: BlockHash
+    excluded: tuple[Exclusion, ...]
+    groups: tuple[GroupSum, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CountShare(View):
-    """A member's share of the count (step 8)."""
+    """A member's share of the count of every group (step 8)."""
 
     task: TaskId
     iteration: int
     member: int
     agreed: bytes
-    share: bytes
+    shares: tuple[bytes, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SumShare(View):
-    """A member's share of the sum (step 8)."""
+    """A member's share of the sum of every group that is opened (step 8)."""
 
     task: TaskId
     iteration: int
     member: int
     agreed: bytes
-    share: Blob
+    shares: tuple[Blob, ...]

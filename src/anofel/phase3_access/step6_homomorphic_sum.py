@@ -10,21 +10,25 @@ from typing import Final
 
 from anofel.board.interface import Board, BoardView
 from anofel.board.seat import Seat
-from anofel.board.state import AcceptedSubmission, Agreement, Reason
+from anofel.board.state import AcceptedSubmission, Agreement, GroupTotal, Reason
 from anofel.committee.errors import PayloadRefused
-from anofel.committee.interface import CheckedPayload, EncryptedSum, SubmittedPayload
-from anofel.messages import Aggregate, Exclusion
+from anofel.committee.interface import Accumulator, CheckedPayload, EncryptedSum, SubmittedPayload
+from anofel.ids import Nullifier
+from anofel.messages import Aggregate, Exclusion, GroupSum
 
 _MAX_BATCH: Final = 32
 _MAX_BATCH_BYTES: Final = 64 << 20
 """What is checked at once fits in memory beside the sum."""
+_MAX_HELD_BYTES: Final = 512 << 20
+"""What waits in memory for the deal."""
 
 
 @dataclass(frozen=True, slots=True)
 class CollectedSum:
     """What an aggregator added, and what it left out."""
 
-    total: EncryptedSum
+    totals: tuple[EncryptedSum, ...]
+    """One for each group."""
     excluded: tuple[Exclusion, ...]
 
     @property
@@ -32,9 +36,9 @@ class CollectedSum:
         """What a member states by it."""
         return Agreement(
             excluded=tuple((entry.nullifier, int(entry.reason)) for entry in self.excluded),
-            set_digest=self.total.set_digest,
-            num_posts=self.total.num_posts,
-            sum_digest=self.total.digest,
+            groups=tuple(
+                GroupTotal(total.set_digest, total.num_posts, total.digest) for total in self.totals
+            ),
         )
 
 
@@ -45,12 +49,19 @@ def check_payload(board: BoardView, seat: Seat, post: AcceptedSubmission, payloa
 
 
 class Collector:
-    """Checks and adds the submissions of one iteration as they arrive; the board's order does not matter."""
+    """Checks and adds the submissions of one iteration as they arrive; the board's order does not matter.
+
+    With groups nobody knows before the close what is added to what. Then payloads are checked as they arrive
+    and added at the end; what does not fit into memory until then is read and checked a second time.
+    """
 
     def __init__(self, board: BoardView, seat: Seat) -> None:
-        scheme, key = board.keys.read(seat.addressee.committee)
-        self._accumulator = scheme.accumulator(key, seat.context, seat.limits)
+        self._dealt = seat.task.facts.groups > 1
+        self._accumulator = _begin(board, seat)
         self._taken: set[bytes] = set()
+        self._good: dict[Nullifier, AcceptedSubmission] = {}
+        self._held: dict[Nullifier, CheckedPayload] = {}
+        self._held_bytes = 0
         self._excluded: list[Exclusion] = []
 
     def take(self, board: BoardView, seat: Seat) -> int:
@@ -76,32 +87,61 @@ class Collector:
         for post, verdict in zip(posts, scheme.check_payloads(key, seat.limits, items), strict=True):
             if isinstance(verdict, PayloadRefused):
                 self._excluded.append(Exclusion(nullifier=post.nullifier, reason=Reason.PAYLOAD_REFUSED))
+            elif self._dealt:
+                self._keep(post, verdict, post.payloads[seat.place].length)
             else:
                 self._accumulator.add(verdict)
             self._taken.add(post.nullifier)
 
-    def finish(self) -> CollectedSum:
-        """Return the sum of what was taken; nothing can be taken afterwards."""
-        excluded = sorted(self._excluded, key=lambda entry: entry.nullifier)
-        return CollectedSum(self._accumulator.finish(), tuple(excluded))
+    def _keep(self, post: AcceptedSubmission, checked: CheckedPayload, length: int) -> None:
+        self._good[post.nullifier] = post
+        if self._held_bytes + length <= _MAX_HELD_BYTES:
+            self._held[post.nullifier], self._held_bytes = checked, self._held_bytes + length
+
+    def finish(self, board: BoardView, seat: Seat) -> CollectedSum:
+        """Return the sums of what was taken, when the iteration is closed."""
+        excluded = tuple(sorted(self._excluded, key=lambda entry: entry.nullifier))
+        if not self._dealt:
+            return CollectedSum((self._accumulator.finish(),), excluded)
+        totals = tuple(self._add(board, seat, names) for names in seat.groups_of(self._good))
+        return CollectedSum(totals, excluded)
+
+    def _add(self, board: BoardView, seat: Seat, names: Sequence[Nullifier]) -> EncryptedSum:
+        accumulator = _begin(board, seat)
+        for name in names:
+            checked = self._held.pop(name, None)
+            if checked is None:
+                post = self._good[name]
+                payload = board.attachments.read(post.payloads[seat.place].sha256)
+                checked = check_payload(board, seat, post, payload)
+            accumulator.add(checked)
+        return accumulator.finish()
+
+
+def _begin(board: BoardView, seat: Seat) -> Accumulator:
+    scheme, key = board.keys.read(seat.addressee.committee)
+    return scheme.accumulator(key, seat.context, seat.limits)
 
 
 def collect(board: BoardView, seat: Seat) -> CollectedSum:
     """Add every accepted submission of the closed iteration (step 7)."""
     collector = Collector(board, seat)
     collector.take(board, seat)
-    return collector.finish()
+    return collector.finish(board, seat)
 
 
 def state_aggregate(board: Board, seat: Seat, member: int, collected: CollectedSum) -> Aggregate:
-    """Store the sum and state what was added, before any share (D-18)."""
+    """Store the sums and state what was added, before any share (D-18)."""
     return Aggregate(
         task=seat.task_id,
         iteration=seat.number,
         member=member,
         close_hash=seat.iteration.close_hash,
         excluded=collected.excluded,
-        set_digest=collected.total.set_digest,
-        num_posts=collected.total.num_posts,
-        sum=board.upload(collected.total.to_bytes()),
+        groups=tuple(
+            GroupSum(
+                set_digest=total.set_digest, num_posts=total.num_posts, sum=board.upload(total.to_bytes())
+            )
+            for total in collected.totals
+        ),
     )

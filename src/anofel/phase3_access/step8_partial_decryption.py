@@ -8,34 +8,36 @@ from anofel.messages import CountShare, SumShare
 
 
 def share_of_count(board: BoardView, seat: Seat, share: SecretKeyShare) -> CountShare:
-    """Make a member's share of the count of the agreed set."""
+    """Make a member's share of the count of every agreed group."""
     _, key = board.keys.read(seat.addressee.committee)
-    agreed = seat.agreed
+    groups = zip(board.openings.tallies(seat), seat.agreed, strict=True)
     return CountShare(
         task=seat.task_id,
         iteration=seat.number,
         member=share.member,
-        agreed=agreed.digest,
-        share=count.partial_decrypt(key, share.count_share, board.openings.tally(seat), agreed),
+        agreed=seat.agreed_digest,
+        shares=tuple(
+            count.partial_decrypt(key, share.count_share, tally, agreed) for tally, agreed in groups
+        ),
     )
 
 
-def share_of_sum(board: BoardView, seat: Seat, share: SecretKeyShare) -> bytes:
-    """Make a member's share of the sum; only for the set whose count was opened and is large enough.
+def share_of_sum(board: BoardView, seat: Seat, share: SecretKeyShare) -> tuple[bytes, ...]:
+    """Make a member's share of every sum whose count was opened and is large enough; of no other.
 
     Raises ``TooFewClients`` and ``NotAgreed``.
     """
     scheme, key = board.keys.read(seat.addressee.committee)
-    permit = board.openings.permit(seat)
-    return scheme.partial_decrypt(key, share, board.openings.encrypted_sum(seat), permit)
+    groups = zip(board.openings.encrypted_sums(seat), board.openings.permits(seat), strict=True)
+    return tuple(scheme.partial_decrypt(key, share, total, permit) for total, permit in groups)
 
 
-def post_sum_share(board: Board, seat: Seat, member: int, share: bytes) -> SumShare:
-    """Store a share of the sum and state it."""
+def post_sum_share(board: Board, seat: Seat, member: int, shares: tuple[bytes, ...]) -> SumShare:
+    """Store a member's shares of the sums and state them."""
     return SumShare(
         task=seat.task_id,
         iteration=seat.number,
         member=member,
-        agreed=seat.agreed.digest,
-        share=board.upload(share),
+        agreed=seat.agreed_digest,
+        shares=tuple(board.upload(share) for share in shares),
     )

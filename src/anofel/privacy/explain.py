@@ -25,6 +25,9 @@ ERROR_FAILURE = 0.05
 
 UNPROVEN = "unproven"
 
+MEDIAN_NOISE = math.sqrt(math.pi / 2)
+"""By how much noisier than their mean a median, or a trimmed mean, of equally noisy means is at most."""
+
 PROVEN_SLACK = 2.85
 """What may pass a contribution proof, in norms that an honest client may have (2^128 attempts)."""
 
@@ -53,6 +56,7 @@ def explain(task: Task, target_epsilon: float | None = None) -> dict[str, Any]:
         "counts": _counts(plan),
         "liars": _liars(plan),
         "mean_bound": _mean_bound(task, plan),
+        "groups": _groups(task, plan),
     }
     if plan.spec.unit == "paper":
         report |= {"paper": _paper(plan)}
@@ -81,7 +85,7 @@ def _epsilon(plan: Plan) -> dict[str, Any]:
 def _noise(plan: Plan) -> dict[str, Any]:
     clients = plan.spec.expected_clients
     total = math.sqrt(plan.total_variance(clients))
-    mean = total / clients / plan.scale
+    mean = total / clients / plan.scale * (MEDIAN_NOISE if plan.groups > 2 else 1)
     positions = (1, plan.spec.max_posts) if plan.spec.adaptive else (None, None)
     return {
         "noise_multiplier": None if plan.spec.unit == "paper" else float(plan.spec.noise_multiplier),
@@ -132,14 +136,34 @@ def _liars(plan: Plan) -> dict[str, Any] | None:
         return None
     spec, norm = plan.spec, plan.norm_bound / plan.scale
     honest = math.sqrt(plan.norm_squared) / plan.scale if spec.unit != "record" else _signal(plan)
-    one = PROVEN_SLACK * norm / spec.expected_clients
+    one = PROVEN_SLACK * norm / plan.clients_per_sum
     return {
         "norm_bound": norm,
         "of_it_for_noise": norm - honest,
         "slack": PROVEN_SLACK,
         "one": one,
         "max_colluders": max(1, spec.max_colluders) * one,
-        "honest_client": honest / spec.expected_clients,
+        "honest_client": honest / plan.clients_per_sum,
+    }
+
+
+def _groups(task: Task, plan: Plan) -> dict[str, Any] | None:
+    """Say what groups give and cost; None without them."""
+    spec, clients, liars = task.groups, plan.spec.expected_clients, max(1, plan.spec.max_colluders)
+    if spec is None:
+        return None
+    size = plan.clients_per_sum
+    clean = math.prod(max(0, clients - size - place) / (clients - place) for place in range(liars))
+    return {
+        "number": spec.number,
+        "combine": spec.combine,
+        "trim": spec.trim,
+        "clients": size,
+        "lying": spec.trim or (spec.number - 1) // 2,
+        "liars": liars,
+        "clean": spec.number * clean,
+        "noise_of_the_combination": MEDIAN_NOISE if spec.number > 2 else 1.0,
+        "noise_for_the_same_epsilon": math.sqrt(spec.number),
     }
 
 
@@ -181,11 +205,10 @@ def _gamma(plan: Plan) -> dict[str, Any]:
 
 
 def _alpha(task: Task, plan: Plan) -> dict[str, Any]:
-    mean = (
-        math.sqrt(plan.total_variance(plan.spec.expected_clients)) / plan.spec.expected_clients / plan.scale
-    )
+    clients = plan.clients_per_sum
+    mean = math.sqrt(plan.total_variance(clients)) / clients / plan.scale
     rate = _largest_rate(task)
-    iterations = plan.spec.max_releases
+    iterations = plan.spec.max_releases * plan.groups
     value = error_bound(sigma=mean, coordinates=plan.dimension, iterations=iterations, failure=ERROR_FAILURE)
     return {"failure": ERROR_FAILURE, "per_mean": value, "per_model_step": rate * value}
 

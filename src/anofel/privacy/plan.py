@@ -30,6 +30,8 @@ class Plan:
     metric_slots: tuple[str, ...] = ()
     proven: bool = True
     """Whether contributions prove their norm."""
+    groups: int = 1
+    """How many sums an iteration has; a client is in one of them."""
 
     @classmethod
     def of(cls, task: Task) -> "Plan":
@@ -43,6 +45,7 @@ class Plan:
             task.metrics,
             task.metric_slots,
             not task.insecure_unproven_contributions,
+            1 if task.groups is None else task.groups.number,
         )
 
     @property
@@ -98,6 +101,11 @@ class Plan:
         else:
             l2 = factor * math.sqrt(self.norm_squared)
         return Sensitivity(l2=l2, l1=min(math.sqrt(self.dimension) * l2, l2**2))
+
+    @property
+    def clients_per_sum(self) -> int:
+        """How many of the expected clients a released sum holds: all, or those of a group."""
+        return self.spec.expected_clients // self.groups
 
     @cached_property
     def required_variance(self) -> float:

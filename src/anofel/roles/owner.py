@@ -375,6 +375,7 @@ class Owner(CertifiedRole):
             "iteration": seat.number,
             "outcome": position.progress.value,
             "count": position.count,
+            "groups": list(position.counts or ()),
             "posts": len(seat.iteration.submissions),
             "releases": task.releases,
             "model": (model.digest() if model else task.model or b"").hex(),

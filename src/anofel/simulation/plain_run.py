@@ -3,13 +3,19 @@
 For large experiments. It computes what ``board_run`` computes, integer for integer, and protects nobody.
 """
 
+import hashlib
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Final, Self
 
 import numpy as np
 
+from anofel.board.groups import deal
 from anofel.board.state import Progress
+from anofel.ids import BlockHash, Nullifier
+from anofel.models.group_means import combined
+from anofel.models.integer_model import Integers
 from anofel.models.rules import rule_of
 from anofel.privacy.metric_slots import reported_metrics
 from anofel.simulation.parts import (
@@ -23,6 +29,26 @@ from anofel.simulation.parts import (
 )
 
 SWITCHED_OFF: Final = ("proofs", "committee encryption", "the board")
+
+
+@dataclass
+class _Sum:
+    """The sum of a group, and of how many."""
+
+    total: Integers
+    count: int
+
+    @classmethod
+    def empty(cls, part: SimulatedTask) -> "_Sum":
+        return cls(np.zeros(part.plan.dimension, dtype=np.int64), 0)
+
+    def add(self, update: Integers) -> None:
+        self.total += update
+        self.count += 1
+
+
+def _post_name(task: int, client: int) -> Nullifier:
+    return Nullifier(hashlib.sha256(f"{task} {client}".encode()).digest())
 
 
 class InsecurePlainSimulation:
@@ -73,34 +99,47 @@ class InsecurePlainSimulation:
         return self._releases[part.task.name] >= part.task.privacy.max_releases
 
     def _iterate(self, order: list[tuple[int, int]], live: list[int]) -> Iterator[IterationResult]:
-        totals = {index: np.zeros(self.tasks[index].plan.dimension, dtype=np.int64) for index in live}
-        counts = dict.fromkeys(live, 0)
+        groups = {index: self._groups(self.tasks[index], order) for index in live}
+        sums = {index: [_Sum.empty(self.tasks[index]) for _ in set(groups[index].values())] for index in live}
         for position, (index, client) in enumerate(order, start=1):
-            part = self.tasks[index]
-            totals[index] += part.local_update(part.clients[client], self.models[part.task.name], position)
-            counts[index] += 1
+            part, place = self.tasks[index], groups[index][index, client]
+            update = part.local_update(part.clients[client], self.models[part.task.name], position)
+            sums[index][place].add(update)
             self._on_progress(f"Iteration {self._iteration}", position, len(order))
         for index in live:
-            yield self._finish(self.tasks[index], totals[index], counts[index], len(order))
+            yield self._finish(self.tasks[index], sums[index], len(order))
 
-    def _finish(self, part: SimulatedTask, total: np.ndarray, count: int, posts: int) -> IterationResult:
-        name, enough, shortened = part.task.name, count >= part.task.privacy.min_clients, False
+    def _groups(self, part: SimulatedTask, order: list[tuple[int, int]]) -> dict[tuple[int, int], int]:
+        """Deal the posts to the groups of a task, by a hash in place of the block's."""
+        number = 1 if part.task.groups is None else part.task.groups.number
+        names = {_post_name(*who): who for who in order}
+        turn = BlockHash(hashlib.sha256(f"{self._participation.seed} {self._iteration}".encode()).digest())
+        dealt = deal(names, turn, groups=number, min_clients=part.task.privacy.min_clients)
+        return {names[name]: place for place, group in enumerate(dealt) for name in group}
+
+    def _finish(self, part: SimulatedTask, sums: "list[_Sum]", posts: int) -> IterationResult:
+        name, least, shortened = part.task.name, part.task.privacy.min_clients, False
+        opened = [group for group in sums if group.count >= least]
+        enough, total = bool(opened), sum((group.total for group in opened), _Sum.empty(part).total)
+        added = sum(group.count for group in opened)
         if enough:
             model = self.models[name]
             rule = rule_of(part.task)
-            own = model.own_part(total)
-            self.models[name] = rule.apply(model, own, count, self._iteration)
-            shortened = rule.shortens(own, count)
+            own, counted = combined(
+                part.task.groups, [(model.own_part(group.total), group.count) for group in opened]
+            )
+            self.models[name] = rule.apply(model, own, counted, self._iteration)
+            shortened = rule.shortens(own, counted)
             self._releases[name] += 1
         return IterationResult(
             task=name,
             iteration=self._iteration,
             outcome=(Progress.SUMMED if enough else Progress.TOO_FEW).value,
-            count=count,
+            count=sum(group.count for group in sums),
             posts=posts,
             epsilon=part.plan.epsilon(self._releases[name], part.task.privacy.relation),
             metrics=part.measure(self.models[name]) if enough and part.measure is not None else None,
-            reported=reported_metrics(part.plan, total, count) if enough else None,
+            reported=reported_metrics(part.plan, total, added) if enough else None,
             shortened=shortened,
             model=self.models[name],
             total=total if enough else None,

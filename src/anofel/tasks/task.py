@@ -183,6 +183,27 @@ class RuleSpec:
 
 
 @dataclass(frozen=True, kw_only=True)
+class GroupsSpec:
+    """Groups (D-26): each has a count and a sum of its own, and the rule takes one mean from theirs."""
+
+    number: Annotated[int, Meta(ge=2, le=32)]
+    """To how many groups the posts of an iteration are dealt, if each gets ``min_clients`` of them."""
+    combine: Literal["median", "trimmed-mean"] = "median"
+    trim: Annotated[int, Meta(ge=0, le=15)] = 0
+    """How many groups are left out at either end, for each parameter."""
+
+    def faults(self) -> Faults:
+        """Name what does not fit together."""
+        if (self.combine == "trimmed-mean") != bool(self.trim):
+            yield (
+                "trim",
+                "says how many groups a trimmed-mean leaves out at either end, and belongs to it alone",
+            )
+        if 2 * self.trim >= self.number:
+            yield "trim", f"must be below half of the groups, {self.number}"
+
+
+@dataclass(frozen=True, kw_only=True)
 class PrivacySpec:
     """What is protected, how, and for how many releases."""
 
@@ -266,6 +287,7 @@ class Task:
     privacy: PrivacySpec
     schema: Schema
     metrics: MetricsSpec | None = None
+    groups: GroupsSpec | None = None
     insecure_unproven_contributions: bool = False
     """Whether clients prove nothing about their vectors; then one of them can spoil every sum."""
 
@@ -295,7 +317,10 @@ class Task:
             "privacy": dict(vars(privacy)),
             "schema": self.schema.document(),
         }
-        return tables if self.metrics is None else tables | {"metrics": dict(vars(self.metrics))}
+        for name, spec in (("metrics", self.metrics), ("groups", self.groups)):
+            if spec is not None:
+                tables[name] = dict(vars(spec))
+        return tables
 
     def to_bytes(self) -> bytes:
         """Write the canonical encoding: sorted JSON, decimals as text, no floats."""
@@ -356,6 +381,7 @@ class _TaskFile:
     privacy: PrivacySpec
     schema: Schema | None = None
     metrics: MetricsSpec | None = None
+    groups: GroupsSpec | None = None
 
     def faults(self) -> Faults:
         """Name what does not fit together."""
@@ -379,6 +405,21 @@ class _TaskFile:
             yield "training", "the unit 'record' needs one gradient per release: use fedsgd"
         if self.metrics is not None and (privacy.unit == "paper" or privacy.sampling_rate != 1):
             yield "metrics", "metric slots need the unit 'client' or 'record', and no sampling"
+        if self.groups is not None:
+            yield from self._faults_of_groups(self.groups)
+
+    def _faults_of_groups(self, groups: GroupsSpec) -> Faults:
+        least = groups.number * self.privacy.min_clients
+        if self.rule.kind == "owner":
+            yield "groups", "need a rule that everybody can recompute, not the kind owner"
+        if self.privacy.unit == "paper":
+            yield "groups", "need the unit 'client' or 'record'"
+        if self.privacy.expected_clients < least:
+            yield (
+                "groups",
+                f"{groups.number} groups need expected_clients of {least} or more: min_clients, "
+                f"{self.privacy.min_clients}, for each",
+            )
 
     def task_of(self, name: str) -> Task:
         """Make the task of the document called ``name``. Raises ``InvalidInput``."""
@@ -397,6 +438,7 @@ class _TaskFile:
             privacy=self.privacy,
             schema=schema,
             metrics=self.metrics,
+            groups=self.groups,
         )
 
 

@@ -67,6 +67,7 @@ pub const LAYOUTS: &[&Layout] = &[
     RUN,
     CONTRIBUTION,
     EXCLUSION,
+    GROUP_SUM,
     CERTIFIER_KEY,
     REVOKE_CERTIFIER,
     REGISTRATION,

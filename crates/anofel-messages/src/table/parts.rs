@@ -43,3 +43,9 @@ pub const CONTRIBUTION: &Layout = &Layout {
 /// A submission that a committee leaves out of the sum, and why.
 pub const EXCLUSION: &Layout =
     &Layout { name: "Exclusion", fields: &[("nullifier", Field), ("reason", U8)] };
+
+/// What was added for one group of an iteration: which posts, how many, and the encrypted sum.
+pub const GROUP_SUM: &Layout = &Layout {
+    name: "GroupSum",
+    fields: &[("set_digest", Digest), ("num_posts", U32), ("sum", Record(BLOB))],
+};

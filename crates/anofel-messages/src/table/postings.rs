@@ -1,7 +1,7 @@
 //! The kinds of postings and their bodies.
 
 use super::Author::{Chain, Key};
-use super::{Kind, BLOB, CONTRIBUTION, EXCLUSION, RUN};
+use super::{Kind, BLOB, CONTRIBUTION, EXCLUSION, GROUP_SUM, RUN};
 use crate::layout::Layout;
 use crate::layout::Type::{self, *};
 
@@ -82,7 +82,7 @@ pub const SUBMISSION: &Layout = &Layout {
     ],
 };
 
-/// A member says which submissions it added and what the encrypted sum is (steps 6 and 7).
+/// A member says which submissions it added and what the encrypted sums are (steps 6 and 7).
 pub const AGGREGATE: &Layout = &Layout {
     name: "Aggregate",
     fields: &[
@@ -91,13 +91,11 @@ pub const AGGREGATE: &Layout = &Layout {
         ("member", U8),
         ("close_hash", Digest),
         ("excluded", List(&Record(EXCLUSION), 16_384)),
-        ("set_digest", Digest),
-        ("num_posts", U32),
-        ("sum", Record(BLOB)),
+        ("groups", List(&Record(GROUP_SUM), 32)),
     ],
 };
 
-/// A member's share of the count (step 8).
+/// A member's share of the count of every group (step 8).
 pub const COUNT_SHARE: &Layout = &Layout {
     name: "CountShare",
     fields: &[
@@ -105,11 +103,11 @@ pub const COUNT_SHARE: &Layout = &Layout {
         ("iteration", U64),
         ("member", U8),
         ("agreed", Digest),
-        ("share", Bytes { max: 1024 }),
+        ("shares", List(&Bytes { max: 1024 }, 32)),
     ],
 };
 
-/// A member's share of the sum (step 8).
+/// A member's share of the sum of every group that is opened (step 8).
 pub const SUM_SHARE: &Layout = &Layout {
     name: "SumShare",
     fields: &[
@@ -117,7 +115,7 @@ pub const SUM_SHARE: &Layout = &Layout {
         ("iteration", U64),
         ("member", U8),
         ("agreed", Digest),
-        ("share", Record(BLOB)),
+        ("shares", List(&Record(BLOB), 32)),
     ],
 };
 

@@ -177,7 +177,7 @@ class Aggregator(CertifiedRole):
     def _collected(self, duty: Duty) -> CollectedSum:
         work = self._take(duty)
         if work.collected is None:
-            work.collected = work.collector.finish()
+            work.collected = work.collector.finish(self.board, duty.seat)
         return work.collected
 
     def _send_aggregate(self, duty: Duty) -> None:

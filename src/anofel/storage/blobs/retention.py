@@ -80,8 +80,8 @@ def kept_for_ever(body: Body) -> list[Blob]:
         case Model():
             return [body.model]
         case Aggregate():
-            return [body.sum]
+            return [group.sum for group in body.groups]
         case SumShare():
-            return [body.share]
+            return list(body.shares)
         case _:
             return []
