@@ -109,6 +109,16 @@ def test_any_number_of_certifiers_committees_and_owners(home: Path) -> None:
     assert "--committee bone-1" in (home / "plan" / "owner2" / "go.sh").read_text()
 
 
+def test_a_planned_client_outlives_its_training(home: Path) -> None:
+    """By default systemd stops a unit when memory runs out in one of its processes, as rows can make it."""
+    plan(home)
+    planned = (home / "plan" / "client" / "anofel-client.service").read_text()
+    assert "OOMPolicy=continue" in planned.splitlines()
+    example = (ROOT / "examples" / "systemd" / "anofel-client.service").read_text()
+    lines = {line for line in planned.splitlines() if "=" in line and not line.startswith("#")}
+    assert {line for line in example.splitlines() if line.startswith(("OOM", "Restart", "Memory"))} <= lines
+
+
 def test_an_existing_plan_is_not_overwritten(home: Path) -> None:
     plan(home)
     with pytest.raises(FileExists):

@@ -197,6 +197,7 @@ def test_a_model_of_another_shape_is_refused() -> None:
         {"min_anonymity_set": 0},
         {"first_wait": -1},
         {"max_colluders": -1},
+        {"max_colluders": "some"},
         {"min_bundle": 0},
         {"owner": "clinic"},
         {"ledger": 3},
@@ -458,6 +459,7 @@ TWICE = [replace(member, name=f"{member.name},O=Evil") for member in TWO[0]]
 
 def trusting(*required: str, allowed: tuple[str, ...] = (), **more: int) -> Trust:
     return Trust(
+        max_colluders=0,
         required=tuple(map(Aggregators.parse, required)),
         allowed=tuple(map(Aggregators.parse, allowed)),
         **more,
@@ -467,9 +469,10 @@ def trusting(*required: str, allowed: tuple[str, ...] = (), **more: int) -> Trus
 @pytest.mark.parametrize(
     ("trust", "bundle", "words"),
     [
-        (Trust(), a_bundle(TWO[0]), "holds 1 live tasks; this client demands 2"),
-        (Trust(), a_bundle(*TWO, absent=1), "holds 1 live tasks"),
-        (Trust(min_clients=6), a_bundle(*TWO), "opens counts of 5 posts"),
+        (Trust(), a_bundle(*TWO), "Nobody told this client with how many .* max_colluders"),
+        (Trust(max_colluders=0), a_bundle(TWO[0]), "holds 1 live tasks; this client demands 2"),
+        (Trust(max_colluders="all"), a_bundle(*TWO, absent=1), "holds 1 live tasks"),
+        (Trust(min_clients=6, max_colluders=0), a_bundle(*TWO), "opens counts of 5 posts"),
         (Trust(max_colluders=4), a_bundle(*TWO), "opens counts of 5 posts; this client demands 6"),
         (trusting("O=A", "O=B", "O=C"), a_bundle(TWICE, TWICE), "none that this client requires"),
         (trusting(allowed=("O=A", "O=B", "O=C", "O=D", "O=E")), a_bundle(*TWO), "does not allow: CN=.*O=F"),
@@ -481,7 +484,7 @@ def trusting(*required: str, allowed: tuple[str, ...] = (), **more: int) -> Trus
         ),
     ],
 )
-def test_rules_4_to_7_a_bundle_is_refused(
+def test_rules_4_to_7_and_11_a_bundle_is_refused(
     trust: Trust, bundle: tuple[SimpleNamespace, SimpleNamespace], words: str
 ) -> None:
     with pytest.raises(FloorNotMet, match=words):
@@ -491,14 +494,14 @@ def test_rules_4_to_7_a_bundle_is_refused(
 @pytest.mark.parametrize(
     "trust",
     [
-        Trust(),
-        Trust(min_clients=5),
+        Trust(max_colluders=3),
+        Trust(min_clients=5, max_colluders="all"),
         trusting("O=A", "O=B", "O=D", "O=E"),
         trusting("O=A @ CN=Health CA", "O=B @ O=State", "O=D", "O=E"),
         trusting(allowed=("CN=Aggregator @ O=State",)),
     ],
 )
-def test_rules_4_to_7_a_bundle_is_taken(trust: Trust) -> None:
+def test_rules_4_to_7_and_11_a_bundle_is_taken(trust: Trust) -> None:
     trust.check_bundle(*a_bundle(*TWO))  # type: ignore[arg-type]
 
 

@@ -6,11 +6,14 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
+from itertools import count
 
+import numpy as np
 import pytest
 
 from anofel.board.state import Phase, Progress
 from anofel.messages import EndTask
+from anofel.privacy.mechanisms import DiscreteGaussian
 from anofel.proofs.keys import KeyDirectory
 from anofel.roles.client.journal import Journal, Turn
 from anofel.roles.client.role import Client
@@ -62,8 +65,24 @@ def noted_draws() -> Iterator[dict[Journal, list[int]]]:
         yield drawn
 
 
+@contextmanager
+def noise_too_wide_at_first() -> Iterator[None]:
+    """Every other draw of noise has no room in the task's bounds; an update must not be refused for it."""
+    sample, draws = DiscreteGaussian.sample, count()
+
+    def first_too_wide(self: DiscreteGaussian, sigma: int, dimension: int) -> np.ndarray:
+        return np.full(dimension, 1 << 40) if next(draws) % 2 == 0 else sample(self, sigma, dimension)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(DiscreteGaussian, "sample", first_too_wide)
+        yield
+        assert next(draws) > 1
+
+
 def test_whether_a_client_posts_does_not_depend_on_its_rows(stage: Stage) -> None:
-    """Training that raises, stalls, dies or overflows, and more records than allowed: everybody posts."""
+    """Training that raises, stalls, dies or overflows, more records than allowed, and noise that is too wide:
+    everybody posts.
+    """
     with ExitStack() as stack:
         seen, clients = {}, {}
         for rows in (RAISES, STALLS, KILLED, OVERFLOWS, FINE):
@@ -78,6 +97,7 @@ def test_whether_a_client_posts_does_not_depend_on_its_rows(stage: Stage) -> Non
         for rows, recorder in seen.items():
             recorder.height, recorder.sent_at = partial(height_of, clients[rows]), []
         drawn = stack.enter_context(noted_draws())
+        stack.enter_context(noise_too_wide_at_first())
         stage.run(*clients.values())
         stage.until_settled(*clients.values())
 
@@ -106,6 +126,20 @@ def test_whether_a_client_posts_does_not_depend_on_its_rows(stage: Stage) -> Non
             if turns[rows].accepted:
                 last = drawn[clients[rows].journal][-1]  # drawn again only if this machine was too slow
                 assert recorder.sent_at[0] in (last, last + 1), "nothing goes out at any other time"
+
+
+def test_rows_are_loaded_before_the_first_request(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A gap between two requests would tell a node how many rows somebody has."""
+    with recording(stage.node.url) as seen, playing(stage.client(seen.url, rows=FINE, trainer=OWN)) as client:
+        loaded_after: list[int] = []
+        load = client.maker._load_rows
+        monkeypatch.setattr(
+            client.maker, "_load_rows", lambda: loaded_after.append(len(seen.heads)) or load()
+        )
+        connected = len(seen.heads)
+        client.work()
+        assert loaded_after == [connected]
+        assert len(seen.heads) > connected
 
 
 def test_a_document_announced_again_erases_no_charge(stage: Stage) -> None:

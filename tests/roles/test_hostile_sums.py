@@ -156,7 +156,7 @@ def test_clients_of_the_owner_fool_only_those_who_trust_its_number(sybils: Sybil
     """The task promises that nobody colludes, and half of its clients are the owner's."""
     world, owner = sybils.world, sybils.world.owners[0]
     plan, floor = Plan.of(owner.task), {"max_epsilon": "1.5"}
-    told = {"nothing": None, "two": 2, "none": 0}
+    told = {"nothing": None, "all": "all", "two": 2, "none": 0}
     with ExitStack() as stack:
         clients = {
             name: stack.enter_context(playing(sybils.client(max_colluders=number, **floor)))
@@ -172,10 +172,13 @@ def test_clients_of_the_owner_fool_only_those_who_trust_its_number(sybils: Sybil
         work(sybils, list(clients.values()), is_over)
         summed = [outcome[0] for outcome in sybils.outcomes.values() if outcome[0][0] is Progress.SUMMED]
         assert summed == [(Progress.SUMMED, 4)], "the owner reached its minimum with two of its own"
-        nothing, two, none = (clients[name] for name in told)
-        assert charges(nothing) == [], "who reckons with all others takes no part at this ε"
-        assert {turn.skipped for turn in nothing.journal.turns()} - {"late"} == {"floor-not-met"}
-        assert not any(turn.accepted for turn in nothing.journal.turns())
+        nothing, everybody, two, none = (clients[name] for name in told)
+        for careful, words in ((nothing, "max_colluders"), (everybody, "if 3 of 4 clients collude")):
+            assert charges(careful) == [], "who says nothing, or reckons with all others, takes no part"
+            turns = [turn for turn in careful.journal.turns() if turn.skipped != "late"]
+            assert {turn.skipped for turn in turns} == {"floor-not-met"}
+            assert all(words in turn.reason for turn in turns)
+            assert not any(turn.accepted for turn in turns)
         truth = plan.epsilon(1, "zero-out", honest=2)
         assert two.ledger.spent(delta=1e-5) == pytest.approx(truth)
         assert none.ledger.spent(delta=1e-5) == pytest.approx(plan.epsilon(1, "zero-out"))

@@ -111,10 +111,12 @@ def test_defaults_trust_nobody(scene: Scene) -> None:
     settings = ClientSettings.of(read_config(scene.home / "careful", role="client"))
     assert settings.floors.max_epsilon == 1
     assert settings.floors.unit == "client"
-    assert settings.trust.max_colluders is None, "all others may be the owner's own"
+    assert settings.trust.max_colluders is None, "nothing is trained until somebody says it"
+    assert settings.floors.max_colluders is None, "all others may be the owner's own"
     assert settings.trust.min_bundle == 2
     assert settings.wanted.task == settings.wanted.owner == ""
     assert "No task is named" in made.stderr
+    assert "Nobody told this client with how many" in made.stderr
 
 
 @pytest.mark.parametrize(

@@ -47,6 +47,23 @@ def test_a_task_is_meant_by_its_name_or_the_beginning_of_its_id(
         reader(simulation, task_id.hex()[:3]).fetch()
 
 
+def test_a_task_called_like_an_id_does_not_pass_for_it(
+    trained: tuple[Simulation, list[IntegerModel]],
+) -> None:
+    """An owner names its task as the id of another: whoever asks for the id gets the task that has it."""
+    simulation, _ = trained
+    (task_id,) = simulation.board.state.tasks
+    for digits in (64, 16, 4):
+        found = reader(simulation, task_id.hex()[:digits])
+        named = make_task(task={"name": task_id.hex()[:digits]}, privacy=FEW)
+        found._tasks[type(task_id)(bytes(32))] = named
+        if digits == 4:  # too short to be safe: nothing is guessed
+            with pytest.raises(NoSuchModel, match="Several tasks"):
+                found.fetch()
+        else:
+            assert found.fetch().task_id == task_id
+
+
 def test_two_tasks_of_one_name_are_told_apart_by_their_ids(
     trained: tuple[Simulation, list[IntegerModel]],
 ) -> None:

@@ -130,6 +130,18 @@ def test_an_update_beyond_the_bound_is_zero(values: np.ndarray) -> None:
     assert not made.values.any()
 
 
+def test_records_beyond_the_bound_of_their_norm_are_zero() -> None:
+    """No entry is too large, but the vector could not be encrypted, and the client would not post."""
+    task = make_task(privacy={"unit": "record", "records_per_client": 20})
+    plan = Plan.of(task)
+    training = TrainingProcess(task, "", make_dataset(5))
+    values = np.full(plan.dimension, plan.contribution_bound)
+    training._answers.put(_Made(values.astype("<i8").tobytes(), ""))
+    made = training.take()
+    assert "exceeds the task's bound" in made.failure
+    assert not made.values.any()
+
+
 def test_a_process_that_a_trainer_left_behind_holds_nothing_up() -> None:
     """It has the rows and the pipe: it is killed with the child, and the next child finds room."""
     training = TrainingProcess(CUSTOM, OWN, make_dataset(18))

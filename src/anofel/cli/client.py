@@ -85,7 +85,7 @@ def init(
     delta: DeltaOption = "0.00001",
     min_clients: MinClientsOption = 2,
     min_anonymity_set: MinAnonymitySetOption = 2,
-    max_colluders: MaxColludersOption = None,
+    max_colluders: MaxColludersOption = "",
     min_bundle: MinBundleOption = 2,
     allow_aggregator: AllowAggregatorOption = None,
     require_aggregator: RequireAggregatorOption = None,
@@ -101,11 +101,12 @@ def init(
 
     Example: anofel client init ward3 --board https://board.example --genesis genesis.bin
     --data patients.csv --schema task.toml --type 7 --task lung --max-epsilon 2
-    --proxy socks5h://127.0.0.1:9050 --key-file ward3.key
+    --max-colluders 4 --proxy socks5h://127.0.0.1:9050 --key-file ward3.key
     """
     from anofel.disk.files import FileExists
     from anofel.proofs.keys import KeyDirectory
     from anofel.roles.client.files import init_client
+    from anofel.roles.client.trust import UNSAID
     from anofel.roles.directory import unlock_with
 
     if directory.exists():
@@ -140,6 +141,8 @@ def init(
     )
     show(f"The client in {directory}", {"directory": str(directory), "board": board}, as_json=as_json)
     say_what_a_trainer_may(trainer)
+    if not max_colluders and not as_json:
+        note(UNSAID)
     if not proxy and not as_json:
         note("Without --proxy the board's node sees this machine's address.")
 

@@ -84,7 +84,7 @@ def join(
     delta: DeltaOption = "0.00001",
     min_clients: MinClientsOption = 2,
     min_anonymity_set: MinAnonymitySetOption = 2,
-    max_colluders: MaxColludersOption = None,
+    max_colluders: MaxColludersOption = "",
     min_bundle: MinBundleOption = 2,
     allow_aggregator: AllowAggregatorOption = None,
     require_aggregator: RequireAggregatorOption = None,
@@ -102,12 +102,13 @@ def join(
     what your data may give away, is said here and nowhere else.
 
     Example: anofel client join invitation.json --rows patients.csv --task lung --max-epsilon 2
-    --proxy socks5h://127.0.0.1:9050 --key-file client.key --run
+    --max-colluders 4 --proxy socks5h://127.0.0.1:9050 --key-file client.key --run
     """
     from anofel.roles.certificate_files import JoinDocument
     from anofel.roles.client.join import Choice, Known
     from anofel.roles.client.join import join as join_board
     from anofel.roles.client.role import Client
+    from anofel.roles.client.trust import UNSAID
     from anofel.roles.directory import unlock_with
 
     read = JoinDocument.read(invitation)
@@ -150,5 +151,7 @@ def join(
             show("Registered", {**shown, "anonymity_set": size}, as_json=as_json)
             if not (found.config.settings.get("task") or found.config.settings.get("owner")):
                 note("No task is named, so nothing is trained: write task = … in role.toml.")
+            if client.settings.trust.max_colluders is None:
+                note(UNSAID)
             if run:
                 client.run()

@@ -29,12 +29,11 @@ MinAnonymitySetOption = Annotated[
     int, typer.Option(help="The fewest registered clients.", min=2, rich_help_panel=FLOORS)
 ]
 MaxColludersOption = Annotated[
-    int | None,
+    str,
     typer.Option(
-        help="How many clients of a sum you reckon with as the owner's own.",
-        min=0,
+        help="How many clients of a sum you reckon with as the owner's own: a number, or all.",
         rich_help_panel=FLOORS,
-        show_default="all others",
+        show_default="nothing is trained",
     ),
 ]
 MinBundleOption = Annotated[
@@ -66,14 +65,16 @@ FirstWaitOption = Annotated[
 
 
 def where_given(
-    max_colluders: int | None,
+    max_colluders: str,
     allow_aggregator: list[str] | None,
     require_aggregator: list[str] | None,
     ledger: Path | None,
     trainer: str,
 ) -> "dict[str, Setting]":
     """Return the settings that stand in ``role.toml`` only if they were given."""
-    found: dict[str, Setting] = {} if max_colluders is None else {"max_colluders": max_colluders}
+    found: dict[str, Setting] = {}
+    if max_colluders:
+        found["max_colluders"] = int(max_colluders) if max_colluders.isdecimal() else max_colluders
     if allow_aggregator:
         found["allowed_aggregators"] = "\n".join(allow_aggregator)
     if require_aggregator:

@@ -329,14 +329,14 @@ def client_files() -> dict[str, bytes]:
     text = """A client, one of any number; this directory is the same for all of them
 
 Once, with the certifier's invitation beside your rows (docs/deployment.md, "The clients"):
-  [ ] anofel client join INVITATION --rows FILE --task NAME …   (without --run)
+  [ ] anofel client join INVITATION --rows FILE --task NAME --max-colluders N …   (without --run)
 Then, so that it runs from now on:
   [ ] install -m 644 anofel-client.service /etc/systemd/system/
   [ ] systemctl enable --now anofel-client
 
 Never carried: role.key, the client's directory. They stay on this machine.
 """
-    service = scripts.unit("A client of anofel", run)
+    service = scripts.unit("A client of anofel", run, trains=True)
     return {CHECKLIST: text.encode(), "anofel-client.service": service.encode()}
 
 

@@ -21,11 +21,21 @@ def template(name: str) -> str:
     return (files("anofel.deploy") / "templates" / name).read_text()
 
 
-def unit(title: str, command: str, *, serves: bool = False) -> str:
-    """Write a unit of systemd; one that serves may take a port below 1024."""
+_OUT_OF_MEMORY: Final = """\
+# If memory runs out the training process goes, not the client: it posts in time whatever training does.
+OOMPolicy=continue
+"""
+
+
+def unit(title: str, command: str, *, serves: bool = False, trains: bool = False) -> str:
+    """Write a unit of systemd; one that serves may take a port below 1024.
+
+    In one that trains, the end of the training process does not end the role, or its absence would tell of
+    the data (D-20).
+    """
     bound = f"{_PORTS}CapabilityBoundingSet=CAP_NET_BIND_SERVICE" if serves else "CapabilityBoundingSet="
     text = template("role.service").replace("@TITLE@", title).replace("@COMMAND@", command)
-    return text.replace("@CAPABILITIES@", bound)
+    return text.replace("@CAPABILITIES@", (_OUT_OF_MEMORY if trains else "") + bound)
 
 
 def script(title: str, lines: Sequence[str]) -> str:

@@ -23,7 +23,7 @@ from anofel.learning.trainer import Trainer
 from anofel.models.integer_model import IntegerModel
 from anofel.models.parameters import Layout
 from anofel.privacy.plan import Plan
-from anofel.privacy.protect import Integers, ProtectedUpdate, encode, train_unit
+from anofel.privacy.protect import Integers, ProtectedUpdate, draw_noise, encode, train_unit
 from anofel.stopping import interruptible
 from anofel.studies.dataset import Dataset
 from anofel.tasks.task import Task
@@ -71,3 +71,4 @@ def rehearse(task: Task, trainer: Trainer, dataset: Dataset) -> None:
     first = trainer.initial()
     with interruptible():
         encode(train_unit(trainer, first, rows, plan), Layout.of(first), plan)
+    draw_noise(plan, 1 if plan.spec.adaptive else None)

@@ -36,16 +36,26 @@ def norm_bound(spec: PrivacySpec, scale_bits: int, length: int) -> int:
     B = Δ + (σ_loc + 1)·√(d + 2·√(28·d) + 56): the clipped and rounded update, and the client's noise, whose
     norm is larger with probability below e^−28. One step more than σ_loc covers a sampler that rounds it up.
     """
+    return update_norm(spec, scale_bits, length) + _root_above(
+        Fraction(noise_norm_squared(spec, scale_bits, length))
+    )
+
+
+def update_norm(spec: PrivacySpec, scale_bits: int, length: int) -> int:
+    """Return Δ, the largest norm of one client's clipped and rounded update, without noise."""
     radius, root = _radius(spec, scale_bits), _root_above(Fraction(length))
     if spec.unit == "record":
         together = spec.records_per_client * radius
-        delta = math.ceil(together + together / (1 << 29)) + root
-    else:
-        # One step more than the norm that clients check in floating point.
-        delta = _root_above(radius * radius + Fraction(length, 4) + radius + Fraction(root, 2)) + 1
+        return math.ceil(together + together / (1 << 29)) + root
+    # One step more than the norm that clients check in floating point.
+    return _root_above(radius * radius + Fraction(length, 4) + radius + Fraction(root, 2)) + 1
+
+
+def noise_norm_squared(spec: PrivacySpec, scale_bits: int, length: int) -> int:
+    """Return the square of the largest norm of one client's noise that B has room for."""
     spread = length + 2 * _root_above(Fraction(28 * length)) + 56
     sigma = _local_sigma(spec, scale_bits, position=1) + 1
-    return delta + _root_above(Fraction(sigma * sigma * spread))
+    return sigma * sigma * spread
 
 
 def check_noise(task: Task) -> None:

@@ -11,7 +11,14 @@ import numpy as np
 
 from anofel.errors import InvalidInput
 from anofel.privacy.accounting import epsilon
-from anofel.privacy.announced import TAIL, check_noise, norm_bound, value_bound
+from anofel.privacy.announced import (
+    TAIL,
+    check_noise,
+    noise_norm_squared,
+    norm_bound,
+    update_norm,
+    value_bound,
+)
 from anofel.privacy.clipping import rounded_norm_squared
 from anofel.privacy.events import Event, Release, Sensitivity
 from anofel.privacy.mechanisms import Mechanism, mechanism_named
@@ -199,6 +206,16 @@ class Plan:
     def norm_bound(self) -> int:
         """B: the largest norm of one client's vector, noise included; contribution proofs are about it."""
         return norm_bound(self.spec, self.scale_bits, self.dimension)
+
+    @property
+    def update_norm_bound(self) -> int:
+        """Δ as it stands in B: the largest norm of one client's vector before noise."""
+        return update_norm(self.spec, self.scale_bits, self.dimension)
+
+    @property
+    def noise_norm_squared(self) -> int:
+        """The square of the largest norm of one client's noise that B has room for."""
+        return noise_norm_squared(self.spec, self.scale_bits, self.dimension)
 
     @property
     def sum_bound(self) -> int:

@@ -1,16 +1,21 @@
-"""Step 4, second half — clip, round and add the client's share of the noise."""
+"""Step 4, second half — clip, round and add the client's share of the noise.
+
+What is encrypted has bounds, and who exceeded them could not post. So update and noise are held to bounds of
+their own, which together are those: whether noise fits does not depend on the update (D-20).
+"""
 
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from anofel.errors import InvalidInput
+from anofel.errors import AnofelError, InvalidInput
 from anofel.learning.metrics import record_metrics
 from anofel.learning.sampling import at_most
 from anofel.learning.trainer import LocalUpdate, Predictor, RecordTrainer, Trainer
 from anofel.models.parameters import Layout, Parameters
+from anofel.privacy.announced import TAIL
 from anofel.privacy.clipping import NormCheckFailed, Vector, clip, round_stochastically, round_within
 from anofel.privacy.plan import Plan
 from anofel.studies.dataset import Dataset
@@ -19,6 +24,18 @@ Integers = NDArray[np.int64]
 
 _FLOAT_SLACK = 1e-9
 """Relative error allowed to the floating-point sum of clipped gradients when it is re-checked."""
+
+_DRAWS: Final = 64
+"""Noise of the package's mechanisms does not fit once in 2^40 draws."""
+
+_EXACT_BELOW: Final = 1 << 62
+"""Squares with a sum below this do not overflow 64 bits."""
+
+
+class NoiseTooWide(AnofelError):
+    """A mechanism's noise never fits into the bounds of its task; it is the mechanism's fault, not the data's."""
+
+    code = "noise-too-wide"
 
 
 def train_unit(trainer: Trainer, parameters: Parameters, dataset: Dataset, plan: Plan) -> LocalUpdate:
@@ -56,6 +73,8 @@ def encode(local: LocalUpdate, layout: Layout, plan: Plan) -> Integers:
         raise InvalidInput(f"The task has {expected} parameters, the update {update.size}.")
     metrics = _weighted_metrics(local, plan)
     if plan.spec.unit == "record":
+        if local.examples > plan.spec.records_per_client:
+            raise NormCheckFailed("The trainer speaks of more records than it was given; nothing is sent.")
         bound = local.examples * plan.update_norm
         if not np.linalg.norm(update) <= bound * (1 + _FLOAT_SLACK) + np.finfo(float).tiny:
             raise NormCheckFailed("The sum of clipped gradients exceeds its bound; it is not sent.")
@@ -78,8 +97,19 @@ def _weighted_metrics(local: LocalUpdate, plan: Plan) -> Vector:
 
 
 def draw_noise(plan: Plan, position: int | None = None) -> Integers:
-    """Draw the client's share of the noise; it does not depend on the update, so it can be drawn early."""
-    return plan.mechanism.sample(plan.local_sigma(position), plan.dimension)
+    """Draw the client's share of the noise; it does not depend on the update, so it can be drawn early.
+
+    Noise that the bounds have no room for is drawn again. Raises ``NoiseTooWide``.
+    """
+    sigma, most = plan.local_sigma(position), plan.value_bound - plan.contribution_bound
+    for _ in range(_DRAWS):
+        noise = plan.mechanism.sample(sigma, plan.dimension)
+        if _is_within(noise, most, plan.noise_norm_squared):
+            return noise
+    raise NoiseTooWide(
+        f"The noise of '{plan.spec.mechanism}' exceeded {TAIL} of its standard deviations, or the norm that "
+        f"Gaussian noise has, {_DRAWS} times in a row; the task needs another mechanism."
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,13 +135,20 @@ class ProtectedUpdate:
 
 def fits(values: Integers, plan: Plan) -> bool:
     """Whether rounded integers are within the bounds that the plan counts on."""
-    bound = plan.contribution_bound
-    if values.shape != (plan.dimension,) or int(values.min()) < -bound or int(values.max()) > bound:
+    if values.shape != (plan.dimension,):
         return False
-    if plan.spec.unit == "record":
-        return True
-    almost = float(np.linalg.norm(values.astype(np.float64))) ** 2 <= plan.norm_squared * (1 + _FLOAT_SLACK)
-    return almost and int(np.dot(values, values)) <= plan.norm_squared  # no overflow any more
+    longest = plan.update_norm_bound**2 if plan.spec.unit == "record" else plan.norm_squared
+    return _is_within(values, plan.contribution_bound, longest)
+
+
+def _is_within(values: Integers, most: int, norm_squared: int) -> bool:
+    """Whether no entry is larger than ``most``, nor the square of the norm than ``norm_squared``."""
+    if int(values.min()) < -most or int(values.max()) > most:
+        return False
+    if float(np.linalg.norm(values.astype(np.float64))) ** 2 > norm_squared * (1 + _FLOAT_SLACK):
+        return False
+    exact = values if norm_squared < _EXACT_BELOW else values.astype(object)
+    return int(np.dot(exact, exact)) <= norm_squared
 
 
 def protect(local: LocalUpdate, layout: Layout, plan: Plan, position: int | None = None) -> Integers:

@@ -14,6 +14,8 @@ from anofel.ids import KeyId
 from anofel.roles.aggregator.key_ceremony import nonce_of
 from anofel.roles.client.trust import Aggregators
 
+_DIGITS: Final = "0123456789abcdef"
+_ID_DIGITS: Final = 64
 MIN_DIGITS: Final = 8
 """Fewer digits of an id are too easily those of another."""
 
@@ -58,14 +60,16 @@ def check_members(state: State, committee: Committee, expected: Sequence[str]) -
 
 
 def _meant(state: State, text: str) -> list[Committee]:
-    found = _by_digits(state, text.lower()) + _by_name(state, text)
+    found = _by_digits(state, text.lower())
+    if len(text) != _ID_DIGITS or not found:  # or a run that is called like an id would block it
+        found += _by_name(state, text)
     return list({committee.key_id: committee for committee in found}.values())
 
 
 def _by_digits(state: State, digits: str) -> list[Committee]:
-    if len(digits) < MIN_DIGITS or not set(digits) <= set("0123456789abcdef"):
+    if len(digits) < MIN_DIGITS or digits.strip(_DIGITS):
         return []
-    if len(digits) == 64:
+    if len(digits) == _ID_DIGITS:
         committee = state.committees.get(KeyId(bytes.fromhex(digits)))
         return [] if committee is None else [committee]
     return [found for key_id, found in state.committees.items() if key_id.hex().startswith(digits)]

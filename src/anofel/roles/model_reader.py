@@ -2,7 +2,8 @@
 
 Rules, in the same words in ``docs/owner.md``:
 
-1. A task is meant by its name or by the beginning of its id; what could be two tasks is refused.
+1. A task is meant by its name or by the beginning of its id, and from 16 hexadecimal digits on by its id
+   alone, since anybody can give a task such a name; what could be two tasks is refused.
 2. The model of iteration N is the one that stands after it: what opened the next iteration, or what the last
    sum makes by the task's rule. Iteration 0 has the first model.
 3. A model has the hash that its posting names; the board's rules hold it to be what the sum makes.
@@ -20,6 +21,7 @@ from anofel.ids import BlobHash, TaskId
 from anofel.messages import Block, Model, Posting, RejectModel
 from anofel.models.integer_model import IntegerModel
 from anofel.phase3_access.step8prime_model import next_model
+from anofel.roles.client.task import MIN_ID_DIGITS
 from anofel.tasks.task import Task
 
 _LEAST_DIGITS: Final = 4
@@ -70,7 +72,10 @@ class ModelReader:
                 self._note_sum(task_id)
 
     def _is_meant(self, task_id: TaskId) -> bool:
-        is_id = len(self._name) >= _LEAST_DIGITS and task_id.hex().startswith(self._name.lower())
+        digits = self._name.lower()
+        is_id = len(digits) >= _LEAST_DIGITS and task_id.hex().startswith(digits)
+        if len(digits) >= MIN_ID_DIGITS and set(digits) <= set("0123456789abcdef"):
+            return is_id
         return self._tasks[task_id].name == self._name or is_id
 
     def _note_sum(self, task_id: TaskId) -> None:
@@ -102,8 +107,7 @@ class ModelReader:
 
     def _task_id(self) -> TaskId:
         """Find the task that is meant (1)."""
-        found = [task_id for task_id, task in self._tasks.items() if task.name == self._name]
-        found = found or [task_id for task_id in self._tasks if self._is_meant(task_id)]
+        found = [task_id for task_id in self._tasks if self._is_meant(task_id)]
         if len(found) == 1:
             return found[0]
         if found:

@@ -85,7 +85,7 @@ class ClientSettings:
                 relation=said.relation,
                 min_clients=said.min_clients,
                 min_anonymity_set=said.min_anonymity_set,
-                max_colluders=said.max_colluders,
+                max_colluders=None if said.max_colluders == "all" else said.max_colluders,
             ),
             first_wait=said.first_wait,
             wanted=Wanted(task=said.task, owner=said.owner),
@@ -116,7 +116,7 @@ class _Settings:
     relation: Relation = "zero-out"
     min_clients: Clients = 2
     min_anonymity_set: Clients = 2
-    max_colluders: Annotated[int, Meta(ge=0, le=MAX_CLIENTS)] | None = None
+    max_colluders: Annotated[int, Meta(ge=0, le=MAX_CLIENTS)] | Literal["all"] | None = None
     min_bundle: Annotated[int, Meta(ge=1, le=1 << 20)] = 2
     allowed_aggregators: str = ""
     required_aggregators: str = ""

@@ -24,6 +24,7 @@ from anofel.phase1_setup.step1b_registration import register
 from anofel.phase2_training.step3_models import fetch_models
 from anofel.phase2_training.step5_submission import post_submission
 from anofel.primitives import Commitment
+from anofel.privacy.protect import NoiseTooWide
 from anofel.roles.certifier.policy import load_schema
 from anofel.roles.client.draft import Drafts
 from anofel.roles.client.files import (
@@ -103,6 +104,7 @@ class Client(Role):
         self._maker: PostMaker | None = None
         self._underway: Underway | None = None
         self._fetched = (0, 0)
+        self._has_looked = False
         self._taken_before = len(self.turns_taken())
         self._settle()  # a crash may have come between a block and what it decides
 
@@ -125,6 +127,7 @@ class Client(Role):
 
         Raises ``RegistrationRefused``, ``WaitedTooLong``.
         """
+        self._load_rows()
         deadline = time.monotonic() + seconds
         while True:
             self.board.sync(on_block=self.observe)
@@ -170,6 +173,18 @@ class Client(Role):
         )
 
     # Steps 3 to 5
+
+    def work(self) -> None:
+        """Follow the board to its last block, then take one step."""
+        self._load_rows()
+        super().work()
+
+    def _load_rows(self) -> None:
+        """Load and check the rows before the first request: a gap between two would show their number."""
+        if not self.cover and not self._has_looked:
+            self._has_looked = True
+            with suppress(AnofelError):  # what is wrong is said when the turn comes
+                self.maker.load_rows()
 
     def observe(self, block: Block) -> None:  # noqa: ARG002 - the state after it is what counts
         """Settle after each block what it decides."""
@@ -281,7 +296,10 @@ class Client(Role):
                 return self._begin_post(turn, sitting)
             if self.state.height < turn.post_at - SEAL_AHEAD:
                 return self._end_of(turn)
-            self._seal(turn, self._underway, sitting)
+            try:
+                self._seal(turn, self._underway, sitting)
+            except NoiseTooWide as error:  # by the mechanism alone, whatever the data
+                return self._skip(turn, error.code, str(error))
         return self._post_in_time(turn, sitting)
 
     def _begin_post(self, turn: Turn, sitting: Sitting) -> str:
@@ -305,7 +323,10 @@ class Client(Role):
         return self._end_of(turn)
 
     def _seal(self, turn: Turn, underway: Underway, sitting: Sitting) -> None:
-        """Encrypt what training made, or zero, and keep it: a retry sends the same bytes."""
+        """Encrypt what training made, or zero, and keep it: a retry sends the same bytes.
+
+        Raises ``NoiseTooWide``. Nothing else refuses here: update and noise fit, each by itself.
+        """
         sealed, failure = underway.seal(len(sitting.iteration.submissions) + 1)
         self._underway = None
         self.journal.excuse(turn, failure)  # always one write; said when the iteration is over

@@ -10,11 +10,13 @@ What must hold before it takes part, numbered as in ``docs/client.md``:
    client allows, if it allows only some.
 7. In every committee of the bundle no t members, and no t who held its key before a handover, can open
    anything without one that the client requires, if it requires any.
+11. The client has said with how many colluders it reckons. Where these may be all others, nothing hides for
+    which task it posts; who wants that says ``all``.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import Final, Literal, Self
 
 from cryptography import x509
 
@@ -24,7 +26,17 @@ from anofel.errors import InvalidInput
 from anofel.ids import TaskId
 from anofel.privacy.ledger import FloorNotMet
 
+Colluders = int | Literal["all"] | None
+"""How many clients of a sum are reckoned with as the owner's own; None if nobody said so."""
+
 _ISSUED_BY = " @ "
+
+
+UNSAID: Final = (
+    "Nobody told this client with how many clients of a sum it should reckon as the owner's own, so it trains "
+    "nothing: if they are all others, nothing hides for which task it posts. Write max_colluders = … in "
+    'role.toml (--max-colluders); "all" if you accept that.'
+)
 
 
 @dataclass(frozen=True)
@@ -75,12 +87,15 @@ class Trust:
 
     min_bundle: int = 2
     min_clients: int = 2
-    max_colluders: int | None = None
+    max_colluders: Colluders = None
     allowed: tuple[Aggregators, ...] = ()
     required: tuple[Aggregators, ...] = ()
 
     def check_bundle(self, state: State, bundle: Bundle) -> None:
         """Refuse a bundle that hides too little, or that strangers could open. Raises ``FloorNotMet``."""
+        if self.max_colluders is None:  # (11)
+            raise FloorNotMet(UNSAID)
+        colluders = 0 if self.max_colluders == "all" else self.max_colluders
         sitting = Sitting.find(state, bundle.number)
         if sitting is None or not sitting.is_open:
             live = [task.task_id for task in state.live_tasks(bundle)]
@@ -94,7 +109,7 @@ class Trust:
             )
         for task_id in live:  # (5)
             least = state.tasks[task_id].facts.limits.min_clients
-            demanded = max(self.min_clients, (self.max_colluders or 0) + 2)
+            demanded = max(self.min_clients, colluders + 2)
             if least < demanded:
                 raise FloorNotMet(
                     f"The task {task_id.hex()[:8]}… of the bundle opens counts of {least} posts; "

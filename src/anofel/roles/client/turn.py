@@ -110,10 +110,7 @@ class PostMaker:
         floors: Floors,
         trainer: str,
     ) -> None:
-        """``trainer`` is the client's own one, for custom tasks; empty for all others.
-
-        Rows are loaded when something is to be trained: a post that is charged already needs none.
-        """
+        """``trainer`` is the client's own one, for custom tasks; empty for all others."""
         self._credential, self._load_rows, self.prover = credential, load_rows, prover
         self._certified: CertifiedDataset | None = None
         self._ledger, self._floors, self._trainer = ledger, floors, trainer
@@ -174,11 +171,11 @@ class PostMaker:
         name = checked.posted.task_id
         if name not in self._training:
             self.close()
-            self._training[name] = TrainingProcess(checked.task, self._trainer, self._rows().dataset)
+            self._training[name] = TrainingProcess(checked.task, self._trainer, self.load_rows().dataset)
         return self._training[name]
 
-    def _rows(self) -> CertifiedDataset:
-        """Load and check the rows once: at an opening, the time of hashing would show how many there are."""
+    def load_rows(self) -> CertifiedDataset:
+        """Load and check the rows, once: between two requests the time of it would show their number."""
         if self._certified is None:
             self._certified = self._load_rows()
         return self._certified
