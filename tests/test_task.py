@@ -72,6 +72,13 @@ def test_equal_decimals_have_one_encoding():
         ("rule", "max_mean_norm", "-1", "must be a decimal number between 0 and 1000000"),
         ("rule", "momentum", 65536, "must be an integer between 0 and 65535, but is 65536"),
         ("task", "name", 5, "must be a text"),
+        ("task", "name", "", "must have 1 to 128 characters"),
+        ("task", "name", "a" * 129, "must have 1 to 128 characters"),
+        ("task", "name", "lung\x1b[2J", "control character"),
+        ("task", "study", "lung\nBlock 7: accepted", "control character"),
+        ("schema", "label", "dead\u202e", "control character"),
+        ("schema", "label_values", ["no", "y\x07es"], "control character"),
+        ("schema", "unused", ["a\u2028b"], "control character"),
     ],
 )
 def test_each_wrong_key_is_refused(section, key, value, message):

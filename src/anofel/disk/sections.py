@@ -16,6 +16,7 @@ which yields ``(key, what is wrong)`` for fields that do not fit together.
 import json
 import math
 import tomllib
+import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from decimal import Context, Decimal, InvalidOperation
@@ -44,6 +45,10 @@ _VARIANT: Final = "kind"
 """The key that says which of several tables is meant."""
 
 _KEY: Final = "key"
+_NOT_SHOWN: Final = frozenset({"Cc", "Cs", "Zl", "Zp"})
+"""Controls, halves of characters, ends of lines and paragraphs."""
+_TURNS: Final = frozenset(map(chr, (*range(0x202A, 0x202F), *range(0x2066, 0x206A))))
+"""What turns the direction of the text around it."""
 
 T = TypeVar("T")
 
@@ -73,6 +78,11 @@ class Between:
 def between(low: str, high: str) -> Between:
     """Make bounds from texts, so that none passes through a float."""
     return Between(Decimal(low), Decimal(high))
+
+
+def is_one_line(text: str) -> bool:
+    """Whether a text shows as itself: a control character could rewrite what a terminal or a log shows."""
+    return not any((unicodedata.category(c) in _NOT_SHOWN and c != "\t") or c in _TURNS for c in text)
 
 
 def called(key: str) -> dict[str, str]:

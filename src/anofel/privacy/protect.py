@@ -33,7 +33,7 @@ _EXACT_BELOW: Final = 1 << 62
 
 
 class NoiseTooWide(AnofelError):
-    """A mechanism's noise never fits into the bounds of its task; it is the mechanism's fault, not the data's."""
+    """A mechanism's noise never fits into the bounds of its task, whatever the data are."""
 
     code = "noise-too-wide"
 

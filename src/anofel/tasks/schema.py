@@ -20,7 +20,7 @@ from typing import Annotated, Any, ClassVar, Final, Literal
 
 from msgspec import Meta
 
-from anofel.disk.sections import Texts, between, called, canonical_json, parse_toml
+from anofel.disk.sections import Texts, between, called, canonical_json, is_one_line, parse_toml
 from anofel.errors import InvalidInput
 
 _SCHEMA_DOMAIN = b"anofel.schema.v1\0"
@@ -32,6 +32,14 @@ SCATTERING_STRIDE: Final = 4
 """Pixels from one coefficient to the next."""
 
 Measured = Annotated[Decimal, between(f"-{_LIMIT}", _LIMIT)]
+
+
+CONTROLS: Final = "has a text with a control character, which could rewrite what a terminal or a log shows"
+
+
+def _faults_of_texts(key: str, *texts: str) -> Iterator[tuple[str, str]]:
+    if not all(map(is_one_line, texts)):
+        yield key, CONTROLS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,6 +60,7 @@ class NumberColumn:
 
     def faults(self) -> Iterator[tuple[str, str]]:
         """Name what does not fit together."""
+        yield from _faults_of_texts("name", self.name, self.unit)
         if self.low >= self.high:
             yield "low", "must be below 'high'"
         if self.missing is not None and not self.low <= self.missing <= self.high:
@@ -76,6 +85,7 @@ class CategoryColumn:
 
     def faults(self) -> Iterator[tuple[str, str]]:
         """Name what does not fit together."""
+        yield from _faults_of_texts("values", self.name, *self.values)
         if len(self.values) < 2:
             yield "values", "must name at least two values"
         if self.missing is not None and self.missing not in self.values:
@@ -102,6 +112,8 @@ class TableSchema:
 
     def faults(self) -> Iterator[tuple[str, str]]:
         """Give each column one role; an identifying column can be nothing else (rules 1 and 2)."""
+        yield from _faults_of_texts("label", self.label, *self.label_values)
+        yield from _faults_of_texts("unused", *self.identifying, *self.unused)
         if len(self.label_values) < 2:
             yield "label_values", "must name at least two values"
         roles: dict[str, str] = {}
@@ -160,6 +172,7 @@ class ImageSchema:
             yield "shape", "must be height, width and channels"
         elif self.transform == "scattering" and min(self.shape[:2]) < 2 * SCATTERING_STRIDE:
             yield "transform", f"needs images of at least {2 * SCATTERING_STRIDE} pixels on each side"
+        yield from _faults_of_texts("label_values", *self.label_values)
         if len(self.label_values) < 2:
             yield "label_values", "must name at least two values"
 

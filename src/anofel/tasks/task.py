@@ -20,6 +20,7 @@ from anofel.disk.sections import (
     Texts,
     between,
     canonical_json,
+    is_one_line,
     parse_json,
     parse_toml,
     read_table,
@@ -28,7 +29,7 @@ from anofel.disk.sections import (
 from anofel.errors import InvalidInput
 from anofel.tasks.example_files import example_text
 from anofel.tasks.network_sizes import NETWORKS, network_size
-from anofel.tasks.schema import Schema, TableSchema, known_schema
+from anofel.tasks.schema import CONTROLS, Schema, TableSchema, known_schema
 
 _TASK_DOMAIN = b"anofel.task.v1\0"
 Unit = Literal["client", "record", "paper"]
@@ -45,6 +46,8 @@ LEAST_MEAN_NORM: Final = Decimal("0.000001")
 MAX_COUNT: Final = 1 << 32
 MAX_RATE: Final = 1 << 62
 MAX_CHANGES: Final = 1024
+MAX_NAME: Final = 128
+"""Of a task: it is shown, and part of the names of files."""
 MAX_PARAMETERS: Final = 1 << 30
 DENSE = ("logistic", "mlp")
 """The networks that train with NumPy."""
@@ -368,6 +371,14 @@ class _Head:
     study: str = ""
     dataset_type: DatasetTypeNumber = 0
     insecure_unproven_contributions: bool = False
+
+    def faults(self) -> Faults:
+        """Name what others could not be shown, or keep as a file."""
+        if not 1 <= len(self.name) <= MAX_NAME:
+            yield "name", f"must have 1 to {MAX_NAME} characters"
+        for key, text in (("name", self.name), ("study", self.study)):
+            if not is_one_line(text):
+                yield key, CONTROLS
 
 
 @dataclass(frozen=True, kw_only=True)

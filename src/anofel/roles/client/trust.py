@@ -33,9 +33,9 @@ _ISSUED_BY = " @ "
 
 
 UNSAID: Final = (
-    "Nobody told this client with how many clients of a sum it should reckon as the owner's own, so it trains "
-    "nothing: if they are all others, nothing hides for which task it posts. Write max_colluders = … in "
-    'role.toml (--max-colluders); "all" if you accept that.'
+    "Nobody told this client with how many clients of a sum it should reckon as the owner's own, so it "
+    "trains nothing: if they are all others, nothing hides for which task it posts. Write max_colluders = … "
+    'in role.toml (--max-colluders); "all" if you accept that.'
 )
 
 
