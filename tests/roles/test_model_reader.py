@@ -3,11 +3,15 @@
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from anofel.ids import BlobHash, TaskId
+from anofel.learning.build import trainer_of
 from anofel.learning.splits import iid
 from anofel.models.integer_model import IntegerModel
+from anofel.models.rules import rule_of
 from anofel.proofs.keys import KeyDirectory
 from anofel.roles import model_reader
 from anofel.roles.model_reader import ModelReader, NoSuchModel
@@ -15,6 +19,7 @@ from anofel.simulation import SimulatedTask, Simulation
 from tests.patients import make_dataset, make_task
 
 FEW = {"min_clients": 3, "max_colluders": 0}
+TASK = make_task()
 
 
 @pytest.fixture(scope="module")
@@ -85,6 +90,34 @@ def test_the_model_of_an_iteration_stands_after_it(trained: tuple[Simulation, li
         found.fetch(3)
 
 
+def test_nobody_sees_from_requests_which_model_of_a_bundle_is_wanted() -> None:
+    """Two who want the models of two tasks ask a node for the same, in the same order."""
+    model = rule_of(TASK).initial(trainer_of(TASK).initial(), TASK.model.scale_bits)
+    here, beside, elsewhere = (TaskId(bytes([number]) * 32) for number in range(3))
+    posted = {
+        (task_id, n): BlobHash(task_id[:31] + bytes([n]))
+        for task_id in (here, beside, elsewhere)
+        for n in (0, 1)
+    }
+    asked: list[BlobHash] = []
+    bundles = {0: SimpleNamespace(tasks=(here, beside)), 1: SimpleNamespace(tasks=(elsewhere,))}
+    tasks = {name: SimpleNamespace(bundle=n) for n, bundle in bundles.items() for name in bundle.tasks}
+    board = SimpleNamespace(
+        state=SimpleNamespace(tasks=tasks, bundles=bundles),
+        attachments=SimpleNamespace(read=lambda name: asked.append(name) or model.to_bytes()),
+    )
+    seen = []
+    for name in ("wards", "other"):
+        found = ModelReader(board, name)  # type: ignore[arg-type]
+        names = {here: "wards", beside: "other", elsewhere: "third"}
+        found._tasks = {task_id: make_task(task={"name": called}) for task_id, called in names.items()}
+        found._posted = posted
+        assert found.fetch(1).task_id == (here if name == "wards" else beside)
+        seen.append(asked[:])
+        asked.clear()
+    assert seen[0] == seen[1] == [posted[here, 1], posted[beside, 1]]
+
+
 def test_a_task_without_a_model_says_so(trained: tuple[Simulation, list[IntegerModel]]) -> None:
     found = reader(trained[0], "wards")
     found._posted.clear()
@@ -96,6 +129,6 @@ def test_the_rules_are_in_the_same_words_in_the_page() -> None:
     assert model_reader.__doc__ is not None
     rules = re.findall(r"^\d\. (.+?)(?=^\d\. |\Z)", model_reader.__doc__, re.M | re.S)
     page = " ".join((Path(__file__).parents[2] / "docs" / "owner.md").read_text().split())
-    assert len(rules) == 3
+    assert len(rules) == 4
     for number, rule in enumerate(rules, start=1):
         assert f"{number}. {' '.join(rule.split())}" in page

@@ -7,11 +7,15 @@ Rules, in the same words in ``docs/owner.md``:
 2. The model of iteration N is the one that stands after it: what opened the next iteration, or what the last
    sum makes by the task's rule. Iteration 0 has the first model.
 3. A model has the hash that its posting names; the board's rules hold it to be what the sum makes.
+4. With a model those of the same iteration of all tasks of its bundle are fetched: a request for one alone
+   would tell the node in which task somebody takes part.
 """
 
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from typing import Final
 
+from anofel.board.attachments import AttachmentMissing
 from anofel.board.interface import BoardView
 from anofel.board.seat import Seat
 from anofel.board.state import Progress
@@ -96,7 +100,7 @@ class ModelReader:
         newest = max(*posted, made[0] if made else 0)
         wanted = newest if iteration is None else iteration
         if wanted in posted:  # (3)
-            model = IntegerModel.from_bytes(self._board.attachments.read(posted[wanted]))
+            model = self._read(task_id, wanted)
         elif made is not None and wanted == made[0]:
             model = made[1]
         else:
@@ -104,6 +108,19 @@ class ModelReader:
                 f"The task '{self._name}' has no model of iteration {wanted}; it has those of 0 to {newest}."
             )
         return FetchedModel(model, self._tasks[task_id], task_id, wanted, newest)
+
+    def _read(self, task_id: TaskId, iteration: int) -> IntegerModel:
+        """Read a posted model, in the order of its bundle with those beside it (4)."""
+        state = self._board.state
+        number = state.tasks[task_id].bundle
+        assert number is not None, "a task with a model is in a bundle"
+        found: dict[TaskId, bytes] = {}
+        for other in state.bundles[number].tasks:
+            sha256 = self._posted.get((other, iteration))
+            if sha256 is not None:
+                with nullcontext() if other == task_id else suppress(AttachmentMissing):
+                    found[other] = self._board.attachments.read(sha256)
+        return IntegerModel.from_bytes(found[task_id])
 
     def _task_id(self) -> TaskId:
         """Find the task that is meant (1)."""
