@@ -12,9 +12,9 @@ from anofel.cli.role_options import (
     PassphraseFileOption,
     WaitOption,
     add_init,
+    add_status,
     at_work,
     show,
-    show_status,
 )
 from anofel.ids import Subject
 
@@ -157,13 +157,7 @@ def run(
         Aggregator(found, board, note).run()
 
 
-@app.command()
-def status(directory: Directory, as_json: JsonOption = False) -> None:
-    """Say what the aggregator saw and did last, also while it runs.
-
-    Example: anofel aggregator status aggregator
-    """
-    show_status(directory, ROLE, as_json=as_json)
+add_status(app, ROLE, ROLE)
 
 
 def _exchange_files(

@@ -6,23 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from anofel.cli.client_join import join
-from anofel.cli.client_options import (
-    FLOORS,
-    AllowAggregatorOption,
-    DeltaOption,
-    FirstWaitOption,
-    LedgerOption,
-    MaxColludersOption,
-    MinAnonymitySetOption,
-    MinBundleOption,
-    MinClientsOption,
-    OwnerOption,
-    RelationOption,
-    RequireAggregatorOption,
-    TaskOption,
-    UnitOption,
-    where_given,
-)
+from anofel.cli.client_options import Demands, demanding
 from anofel.cli.output import JsonOption, note, print_json
 from anofel.cli.role_options import (
     BoardOption,
@@ -34,14 +18,13 @@ from anofel.cli.role_options import (
     PassphraseFileOption,
     ProofKeysOption,
     ProxyOption,
-    TrainerOption,
     WaitOption,
+    add_status,
     at_work,
     genesis_hash,
     opened,
     say_what_a_trainer_may,
     show,
-    show_status,
     until_stopped,
 )
 
@@ -54,6 +37,7 @@ app.command()(join)
 
 
 @app.command()
+@demanding(without_default=("max_epsilon",))
 def init(
     directory: NewDirectory,
     board: BoardOption,
@@ -67,30 +51,9 @@ def init(
             help="A file with a schema table or a study's name, such as the task file.", show_default=False
         ),
     ],
-    max_epsilon: Annotated[
-        str,
-        typer.Option(
-            help="The most ε that your data may ever give away, over all tasks.",
-            show_default=False,
-            rich_help_panel=FLOORS,
-        ),
-    ],
+    demands: Demands,
     keys: ProofKeysOption = None,
     dataset_type: Annotated[int, typer.Option("--type", help="The dataset type.", min=0)] = 0,
-    task: TaskOption = "",
-    owner: OwnerOption = "",
-    trainer: TrainerOption = "",
-    unit: UnitOption = "client",
-    relation: RelationOption = "zero-out",
-    delta: DeltaOption = "0.00001",
-    min_clients: MinClientsOption = 2,
-    min_anonymity_set: MinAnonymitySetOption = 2,
-    max_colluders: MaxColludersOption = "",
-    min_bundle: MinBundleOption = 2,
-    allow_aggregator: AllowAggregatorOption = None,
-    require_aggregator: RequireAggregatorOption = None,
-    ledger: LedgerOption = None,
-    first_wait: FirstWaitOption = 3,
     proxy: ProxyOption = "",
     ca_file: CaFileOption = None,
     key_file: KeyFileOption = None,
@@ -121,27 +84,14 @@ def init(
         data=data,
         schema=schema,
         keys=keys,
-        settings={
-            "dataset_type": dataset_type,
-            "task": task,
-            "owner": owner,
-            "max_epsilon": max_epsilon,
-            "delta": delta,
-            "unit": unit,
-            "relation": relation,
-            "min_clients": min_clients,
-            "min_anonymity_set": min_anonymity_set,
-            "min_bundle": min_bundle,
-            "first_wait": first_wait,
-            **where_given(max_colluders, allow_aggregator, require_aggregator, ledger, trainer),
-        },
+        settings={"dataset_type": dataset_type, **demands.settings()},
         proxy=proxy,
         ca_file=ca_file,
         say=note,
     )
     show(f"The client in {directory}", {"directory": str(directory), "board": board}, as_json=as_json)
-    say_what_a_trainer_may(trainer)
-    if not max_colluders and not as_json:
+    say_what_a_trainer_may(demands.trainer)
+    if not demands.max_colluders and not as_json:
         note(UNSAID)
     if not proxy and not as_json:
         note("Without --proxy the board's node sees this machine's address.")
@@ -285,13 +235,7 @@ def run(
         show(f"The client in {directory}", client.status(), as_json=as_json)
 
 
-@app.command()
-def status(directory: Directory, as_json: JsonOption = False) -> None:
-    """Say what the client saw and did last, also while it runs.
-
-    Example: anofel client status ward3
-    """
-    show_status(directory, ROLE, as_json=as_json)
+add_status(app, ROLE, "ward3")
 
 
 @app.command()

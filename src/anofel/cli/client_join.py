@@ -5,30 +5,13 @@ from typing import Annotated, Any
 
 import typer
 
-from anofel.cli.client_options import (
-    FLOORS,
-    AllowAggregatorOption,
-    DeltaOption,
-    FirstWaitOption,
-    LedgerOption,
-    MaxColludersOption,
-    MinAnonymitySetOption,
-    MinBundleOption,
-    MinClientsOption,
-    OwnerOption,
-    RelationOption,
-    RequireAggregatorOption,
-    TaskOption,
-    UnitOption,
-    where_given,
-)
+from anofel.cli.client_options import DEFAULT_DEMANDS, Demands, demanding
 from anofel.cli.output import JsonOption, note
 from anofel.cli.role_options import (
     KeyFileOption,
     PassphraseFileOption,
     ProofKeysOption,
     ProxyOption,
-    TrainerOption,
     WaitOption,
     genesis_hash,
     opened,
@@ -40,6 +23,7 @@ from anofel.cli.role_options import (
 _CHECK = "What you know by another way"
 
 
+@demanding()
 def join(
     invitation: Annotated[Path, typer.Argument(help="The certifier's invitation.", show_default=False)],
     rows: Annotated[
@@ -70,26 +54,7 @@ def join(
         bool,
         typer.Option("--insecure-test-board", help="INSECURE: join a board of test material."),
     ] = False,
-    task: TaskOption = "",
-    owner: OwnerOption = "",
-    trainer: TrainerOption = "",
-    max_epsilon: Annotated[
-        str,
-        typer.Option(
-            help="The most ε that your data may ever give away, over all tasks.", rich_help_panel=FLOORS
-        ),
-    ] = "1",
-    unit: UnitOption = "client",
-    relation: RelationOption = "zero-out",
-    delta: DeltaOption = "0.00001",
-    min_clients: MinClientsOption = 2,
-    min_anonymity_set: MinAnonymitySetOption = 2,
-    max_colluders: MaxColludersOption = "",
-    min_bundle: MinBundleOption = 2,
-    allow_aggregator: AllowAggregatorOption = None,
-    require_aggregator: RequireAggregatorOption = None,
-    ledger: LedgerOption = None,
-    first_wait: FirstWaitOption = 3,
+    demands: Demands = DEFAULT_DEMANDS,
     proxy: ProxyOption = "",
     wait: WaitOption = 600,
     key_file: KeyFileOption = None,
@@ -120,27 +85,14 @@ def join(
             note("Without --proxy the board's node sees this machine's address.")
     elif not as_json:
         note(f"Going on in {directory}, with the settings in its role.toml.")
-    say_what_a_trainer_may(trainer)
+    say_what_a_trainer_may(demands.trainer)
     unlock = unlock_with(key_file, passphrase_file, new=is_new)
-    settings = {
-        "task": task,
-        "owner": owner,
-        "max_epsilon": max_epsilon,
-        "delta": delta,
-        "unit": unit,
-        "relation": relation,
-        "min_clients": min_clients,
-        "min_anonymity_set": min_anonymity_set,
-        "min_bundle": min_bundle,
-        "first_wait": first_wait,
-        **where_given(max_colluders, allow_aggregator, require_aggregator, ledger, trainer),
-    }
     known = Known(
         genesis=genesis_hash(genesis) if genesis else None,
         fingerprint=fingerprint,
         insecure=insecure_test_board,
     )
-    choice = Choice(rows=rows, keys=keys, settings=settings, proxy=proxy)
+    choice = Choice(rows=rows, keys=keys, settings=demands.settings(), proxy=proxy)
     join_board(directory, unlock, read, known, choice, note)
     with opened(directory, "client", key_file, passphrase_file, unlock=unlock) as (found, board):
         client = Client(found, board, note)

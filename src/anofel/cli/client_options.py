@@ -1,13 +1,20 @@
 """What a client demands, as options of ``init`` and ``join``."""
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from anofel.cli.role_options import TrainerOption
 
 if TYPE_CHECKING:
     from anofel.roles.directory import Setting
 
+Command = Callable[..., None]
 FLOORS = "What you demand"
 
 TaskOption = Annotated[
@@ -17,6 +24,12 @@ OwnerOption = Annotated[
     str,
     typer.Option(
         help="Train only tasks of this owner: 16 digits of its subject or more.", show_default="any"
+    ),
+]
+MaxEpsilonOption = Annotated[
+    str,
+    typer.Option(
+        help="The most ε that your data may ever give away, over all tasks.", rich_help_panel=FLOORS
     ),
 ]
 UnitOption = Annotated[str, typer.Option(help="client or record.", rich_help_panel=FLOORS)]
@@ -64,23 +77,83 @@ FirstWaitOption = Annotated[
 ]
 
 
-def where_given(
-    max_colluders: str,
-    allow_aggregator: list[str] | None,
-    require_aggregator: list[str] | None,
-    ledger: Path | None,
-    trainer: str,
-) -> "dict[str, Setting]":
-    """Return the settings that stand in ``role.toml`` only if they were given."""
-    found: dict[str, Setting] = {}
-    if max_colluders:
-        found["max_colluders"] = int(max_colluders) if max_colluders.isdecimal() else max_colluders
-    if allow_aggregator:
-        found["allowed_aggregators"] = "\n".join(allow_aggregator)
-    if require_aggregator:
-        found["required_aggregators"] = "\n".join(require_aggregator)
-    if ledger is not None:
-        found["ledger"] = str(ledger.absolute())
-    if trainer:
-        found["trainer"] = trainer
-    return found
+@dataclass(frozen=True)
+class Demands:
+    """Which tasks a client trains, and what it demands of them."""
+
+    task: TaskOption = ""
+    owner: OwnerOption = ""
+    trainer: TrainerOption = ""
+    max_epsilon: MaxEpsilonOption = "1"
+    unit: UnitOption = "client"
+    relation: RelationOption = "zero-out"
+    delta: DeltaOption = "0.00001"
+    min_clients: MinClientsOption = 2
+    min_anonymity_set: MinAnonymitySetOption = 2
+    max_colluders: MaxColludersOption = ""
+    min_bundle: MinBundleOption = 2
+    allow_aggregator: AllowAggregatorOption = None
+    require_aggregator: RequireAggregatorOption = None
+    ledger: LedgerOption = None
+    first_wait: FirstWaitOption = 3
+
+    def settings(self) -> "dict[str, Setting]":
+        """Return what stands in ``role.toml``; some only if they were given."""
+        found: dict[str, Setting] = {
+            "task": self.task,
+            "owner": self.owner,
+            "max_epsilon": self.max_epsilon,
+            "delta": self.delta,
+            "unit": self.unit,
+            "relation": self.relation,
+            "min_clients": self.min_clients,
+            "min_anonymity_set": self.min_anonymity_set,
+            "min_bundle": self.min_bundle,
+            "first_wait": self.first_wait,
+        }
+        if self.max_colluders:
+            given = self.max_colluders
+            found["max_colluders"] = int(given) if given.isdecimal() else given
+        if self.allow_aggregator:
+            found["allowed_aggregators"] = "\n".join(self.allow_aggregator)
+        if self.require_aggregator:
+            found["required_aggregators"] = "\n".join(self.require_aggregator)
+        if self.ledger is not None:
+            found["ledger"] = str(self.ledger.absolute())
+        if self.trainer:
+            found["trainer"] = self.trainer
+        return found
+
+
+def demanding(
+    *, without_default: tuple[str, ...] = ()
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command the options of ``Demands``, in place of its parameter ``demands``.
+
+    ``without_default`` names the ones that a user of this command has to give.
+    """
+
+    def decorate(command: Command) -> Command:
+        @wraps(command)
+        def with_options(**given: Any) -> None:
+            values = {name: given.pop(name) for name in _DEMANDS}
+            command(**given, demands=Demands(**values))
+
+        shown = []
+        for parameter in signature(command, eval_str=True).parameters.values():
+            if parameter.name != "demands":
+                shown.append(parameter)
+                continue
+            for name, option in _DEMANDS.items():
+                default = Parameter.empty if name in without_default else option.default
+                shown.append(option.replace(kind=Parameter.KEYWORD_ONLY, default=default))
+        ordered = [one.replace(kind=Parameter.KEYWORD_ONLY) for one in shown]
+        with_options.__signature__ = Signature(ordered)  # type: ignore[attr-defined]
+        with_options.__annotations__ = {one.name: one.annotation for one in ordered}
+        return with_options
+
+    return decorate
+
+
+DEFAULT_DEMANDS = Demands()
+_DEMANDS = dict(signature(Demands, eval_str=True).parameters)

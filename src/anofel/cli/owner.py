@@ -13,10 +13,10 @@ from anofel.cli.role_options import (
     TrainerOption,
     WaitOption,
     add_init,
+    add_status,
     at_work,
     say_what_a_trainer_may,
     show,
-    show_status,
 )
 from anofel.errors import InvalidInput
 
@@ -216,10 +216,4 @@ def close(
         show("Task", owner.status(), as_json=as_json)
 
 
-@app.command()
-def status(directory: Directory, as_json: JsonOption = False) -> None:
-    """Say what the owner saw and did last, also while it runs.
-
-    Example: anofel owner status owner
-    """
-    show_status(directory, ROLE, as_json=as_json)
+add_status(app, ROLE, ROLE)

@@ -216,14 +216,22 @@ def at_work(
         raise typer.Exit(1)
 
 
-def show_status(directory: Path, role: str, *, as_json: bool) -> None:
-    """Show what a role saw and did last, also while it runs."""
-    from anofel.roles.directory import read_status
+def add_status(app: typer.Typer, role: str, example: str) -> None:
+    """Give the commands of a role their ``status``."""
 
-    found = read_status(directory, role=role)
-    if not found and not as_json:
-        note(f"This {role} has not run yet.")
-    show(f"The {role} in {directory}", found, as_json=as_json)
+    def status(directory: Directory, as_json: JsonOption = False) -> None:
+        from anofel.roles.directory import read_status
+
+        found = read_status(directory, role=role)
+        if not found and not as_json:
+            note(f"This {role} has not run yet.")
+        show(f"The {role} in {directory}", found, as_json=as_json)
+
+    status.__doc__ = f"""Say what the {role} saw and did last, also while it runs.
+
+    Example: anofel {role} status {example}
+    """
+    app.command()(status)
 
 
 def show(title: str, content: dict[str, Any], *, as_json: bool) -> None:

@@ -24,7 +24,18 @@ from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 from types import UnionType
-from typing import Annotated, Any, Final, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import (
+    Annotated,
+    Any,
+    Final,
+    Literal,
+    NewType,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 import msgspec
 
@@ -49,6 +60,7 @@ _NOT_SHOWN: Final = frozenset({"Cc", "Cs", "Zl", "Zp"})
 """Controls, halves of characters, ends of lines and paragraphs."""
 _TURNS: Final = frozenset(map(chr, (*range(0x202A, 0x202F), *range(0x2066, 0x206A))))
 """What turns the direction of the text around it."""
+_HEXADECIMAL: Final = "bytes in lower-case hexadecimal"
 
 T = TypeVar("T")
 
@@ -110,14 +122,18 @@ def parse_toml(data: bytes | str, kind: type[T], name: str) -> T:
 
 
 def parse_json(data: bytes, kind: type[T], name: str) -> T:
-    """Read JSON as the document called ``name``; decimals are texts in it. Raises ``InvalidDocument``."""
+    """Read JSON as the document called ``name``. Raises ``InvalidDocument``."""
+    return read_table(json_values(data, name), kind, name)
+
+
+def json_values(data: bytes | str, name: str) -> Any:
+    """Read what JSON says; decimals are texts in it, and bytes hexadecimal. Raises ``InvalidDocument``."""
     try:
-        values = json.loads(data, parse_float=_refuse_float, object_pairs_hook=_each_once)
+        return json.loads(data, parse_float=_refuse_float, object_pairs_hook=_each_once)
     except InvalidInput as error:
         raise InvalidDocument(name, [str(error)]) from None
     except (ValueError, RecursionError):
         raise InvalidDocument(name, ["it is not a JSON document"]) from None
-    return read_table(values, kind, name)
 
 
 def read_table(values: Any, kind: type[T], name: str, toml: str = "") -> T:
@@ -241,6 +257,8 @@ class _Misfit(Exception):
 
 
 def _plain_value(value: Any, shape: "_Shape") -> Any:
+    if shape.kind is bytes:
+        return _bytes(value)
     try:
         made = msgspec.convert(value, shape.hint)
     except msgspec.ValidationError:
@@ -248,6 +266,16 @@ def _plain_value(value: Any, shape: "_Shape") -> Any:
     if shape.is_different and len(set(made)) != len(made):
         raise _Misfit("names the same thing twice")
     return made
+
+
+def _bytes(value: Any) -> bytes:
+    """Read lower-case hexadecimal; what stands there instead is not shown, since it may be a secret."""
+    try:
+        if isinstance(value, str) and (made := bytes.fromhex(value)).hex() == value:
+            return made
+    except ValueError:
+        pass
+    raise _Misfit(f"must be {_HEXADECIMAL}")
 
 
 def _decimal(value: Any, shape: "_Shape") -> Decimal:
@@ -322,7 +350,10 @@ def _shape_of(hint: Any) -> _Shape:
 
 
 def _bare(hint: Any) -> Any:
-    return get_args(hint)[0] if get_origin(hint) is Annotated else hint
+    bare = get_args(hint)[0] if get_origin(hint) is Annotated else hint
+    while isinstance(bare, NewType):
+        bare = bare.__supertype__
+    return bare
 
 
 def _marks(hint: Any) -> tuple[Any, ...]:
@@ -374,7 +405,7 @@ def _words(hint: Any) -> str:
         return described[0]
     if kind is int:
         return f"an integer{_bounds(marks)}"
-    return {bool: "true or false", str: "a text in quotes"}.get(kind, "a table")
+    return {bool: "true or false", str: "a text in quotes", bytes: _HEXADECIMAL}.get(kind, "a table")
 
 
 def _one_of(choices: tuple[Any, ...]) -> str:

@@ -5,14 +5,13 @@ Bytes that are not exactly that are refused, so a document has one digest.
 """
 
 import hashlib
-import json
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, ClassVar, Self, TypeVar, get_type_hints
+from typing import ClassVar, Self, TypeVar
 
 from anofel.disk.files import read_small_file
-from anofel.disk.sections import canonical_json
+from anofel.disk.sections import InvalidDocument, canonical_json, json_values, read_table
 from anofel.errors import InvalidInput
 from anofel.ids import GenesisHash
 from anofel.phase1_setup.step1b_certification import CertificateRequest
@@ -53,16 +52,15 @@ class Document:
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
         """Read canonical JSON. Raises ``MalformedDocument`` for anything else."""
+        name = f"The {cls.kind}"
         try:
-            values = json.loads(data)
-            if not isinstance(values, dict) or values.get("anofel") != cls.kind or values.get("version") != 1:
+            values = json_values(data, name)
+            head = {"anofel": cls.kind, "version": 1}
+            if not isinstance(values, dict) or {key: values.pop(key, None) for key in head} != head:
                 raise MalformedDocument(f"This is not a document of the kind '{cls.kind}', version 1.")
-            hints = get_type_hints(cls)
-            made = cls(**{field.name: _value(values, field.name, hints[field.name]) for field in fields(cls)})
-        except (ValueError, RecursionError) as error:
-            if isinstance(error, InvalidInput):
-                raise
-            raise MalformedDocument("This is not a JSON document.") from None
+            made = read_table(values, cls, name)
+        except InvalidDocument as error:
+            raise MalformedDocument(str(error)) from None
         if made.to_bytes() != data:
             raise MalformedDocument(f"The {cls.kind} is not in its canonical encoding.")
         return made
@@ -71,19 +69,6 @@ class Document:
     def read(cls, path: Path) -> Self:
         """Read a file, which may end with one line break. Raises ``InvalidInput``."""
         return cls.from_bytes(read_small_file(path, MAX_BYTES).removesuffix(b"\n"))
-
-
-def _value(values: dict[str, Any], name: str, hint: Any) -> object:
-    value = values.get(name)
-    kind: type = getattr(hint, "__supertype__", hint)  # an id of anofel.ids is bytes in a file
-    try:
-        if kind is bytes and isinstance(value, str):
-            return bytes.fromhex(value)
-    except ValueError:
-        value = None
-    if kind is bytes or isinstance(value, bool) or not isinstance(value, kind):
-        raise MalformedDocument(f"'{name}' is missing or is not what it should be.")
-    return value
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -22,6 +22,7 @@ from typing import Any, Final
 from anofel.board.genesis import flaws_of
 from anofel.disk.files import write_new_file
 from anofel.disk.keystore import Unlock
+from anofel.disk.sections import InvalidDocument, json_values
 from anofel.errors import InvalidInput
 from anofel.ids import GenesisHash
 from anofel.light_client.remote import remote_genesis
@@ -164,9 +165,9 @@ def _check_same(path: Path, invitation: JoinDocument) -> None:
 def _schema_text(schema: str) -> bytes:
     """Write the canonical schema as a file that people can read."""
     try:
-        values = json.loads(schema)
-    except (ValueError, RecursionError):
-        raise InvitationRefused("The invitation's schema is not a JSON document.") from None
+        values = json_values(schema, "The invitation's schema")
+    except InvalidDocument as error:
+        raise InvitationRefused(str(error)) from None
     return f"# From the certifier's invitation.\nschema = {_toml(values)}\n".encode()
 
 
