@@ -126,10 +126,10 @@ def most_of_a_liar(setting: Setting) -> float:
 
 def with_trigger(rows: Dataset, setting: Setting) -> Dataset:
     """The rows as the backdoor marks them."""
-    features = rows.features.copy().reshape(len(rows), -1)
+    features = rows.features.astype(np.int64).reshape(len(rows), -1)
     features[:, list(setting.trigger)] = setting.trigger_value << rows.schema.fraction_bits
     if rows.features.dtype == np.uint8:
-        features = np.where(features > 255, 255, features)
+        features = np.minimum(features, 255)
     return replace(rows, features=features.reshape(rows.features.shape).astype(rows.features.dtype))
 
 

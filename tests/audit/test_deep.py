@@ -70,10 +70,10 @@ def test_a_sum_that_t_members_made_up_is_found(stages: SimpleNamespace) -> None:
     world = fork(stages.closed)
     owner, seat = world.owners[0], world.seat(world.owners[0])
     collected = collect(world.board, seat)
-    blob = world.board.upload(flip(collected.total.to_bytes(), IN_THE_VECTOR))
+    blob = world.board.upload(flip(collected.totals[0].to_bytes(), IN_THE_VECTOR))
     for member in world.committees[0].members[:2]:
         body = state_aggregate(world.board, seat, member.number, collected)
-        world.board.post_as(member.role, replace(body, sum=blob))
+        world.board.post_as(member.role, replace(body, groups=(replace(body.groups[0], sum=blob),)))
     world.board.next_block()
     assert world.position(owner).progress is Progress.AGGREGATED
     assert "not the sum of the accepted payloads" in found(world, "aggregate").reason
