@@ -1,8 +1,8 @@
-"""Two cheaters, as processes: a client and an aggregator that also do their honest work.
+"""Three cheaters, as processes: two clients and an aggregator that also do their honest work.
 
     python -m anofel.demo.misbehave client DIRECTORY KEY-FILE
 
-What each tries, and what the board must answer:
+What each tries, and what the board, or for the liar every member of its committee, must answer:
 
 ====================================================== ==========================
 a second submission in one iteration                   ``nullifier-spent``
@@ -11,12 +11,14 @@ the same, under the board's own certifier root         ``bad-registration-proof`
 another client's submission, in the next iteration     ``bad-submission-proof``
 a share of a count with a wrong proof                  ``bad-count-share``
 a share of a sum that was tampered with                ``bad-sum-share``
+garbage in place of an encrypted update                ``payload-refused``
 ====================================================== ==========================
 
 Every answer is written to ``tried.jsonl`` in the cheater's directory; what comes at a wrong moment is
 tried again.
 """
 
+import hashlib
 import json
 import secrets
 import sys
@@ -26,10 +28,12 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from anofel.board.seat import Sitting
+from anofel.board.seat import Seat, Sitting
 from anofel.board.state import Phase
+from anofel.committee.errors import PayloadRefused
 from anofel.disk.keystore import KeyFile
 from anofel.errors import AnofelError
+from anofel.ids import Nullifier, TaskId
 from anofel.light_client.client import LightClient
 from anofel.messages import Block, ChainAuthor, KeyAuthor, Posting, Registration, Submission, make_posting
 from anofel.network.transport import Refused
@@ -65,6 +69,7 @@ FORGED_ROOT: Final = "a forged certificate under the board's certifier root"
 REPLAYED: Final = "another client's submission, replayed in the next iteration"
 BAD_COUNT: Final = "an aggregator's share of a count with a wrong proof"
 BAD_SUM: Final = "an aggregator's share of a sum, tampered with"
+LIE: Final = "garbage in place of an encrypted update"
 AS_IT_WAS: Final = "the very bytes of another client's posting, once more"
 
 EXPECTED: Final = {
@@ -74,10 +79,11 @@ EXPECTED: Final = {
     REPLAYED: "bad-submission-proof",
     BAD_COUNT: "bad-count-share",
     BAD_SUM: "bad-sum-share",
+    LIE: PayloadRefused.code,
 }
-"""What is tried, and the code with which the board must refuse it."""
+"""What is tried, and the code with which the board, or every member, must refuse it."""
 ACCEPTED: Final = "accepted"
-"""Instead of a code: the board took what it must refuse."""
+"""Instead of a code: what must be refused was taken."""
 
 
 @dataclass(frozen=True)
@@ -119,9 +125,13 @@ class Tries:
         except Refused as refusal:
             tried = Try(what, refusal.code, refusal.detail, self._height)
         if tried.code in (expected, ACCEPTED):
-            self._done.add(what)
-            with self._path.open("a") as file:
-                file.write(json.dumps(asdict(tried)) + "\n")
+            self.note(tried)
+
+    def note(self, tried: Try) -> None:
+        """Write an answer down that counts."""
+        self._done.add(tried.what)
+        with self._path.open("a") as file:
+            file.write(json.dumps(asdict(tried)) + "\n")
 
     @property
     def _height(self) -> int:
@@ -240,6 +250,49 @@ class CheatingClient(Client):
         return post_submission(self.board, seal_submission(prepared, None))
 
 
+class LyingClient(Client):
+    """A client whose update is garbage, until its committee leaves it out; then it trains like everybody."""
+
+    def __init__(self, directory: RoleDirectory, board: LightClient, say: Say, **options: Any) -> None:
+        super().__init__(directory, board, say, **options)
+        self.tries = Tries(board, directory.path)
+        self._told: tuple[int, int, TaskId, Nullifier] | None = None
+        """Bundle, iteration, task and nullifier of the lie."""
+
+    def _sign(self, turn: Turn) -> Posting:
+        draft = self.drafts.find(turn.bundle, turn.iteration)
+        if draft is None or turn.cover or self.tries.is_done(LIE):
+            return super()._sign(turn)
+        place = self.state.tasks[turn.task].position
+        payloads = [*draft.payloads]
+        payloads[place] = _garbage(payloads[place])
+        self._told = turn.bundle, turn.iteration, turn.task, draft.membership.nullifier
+        return post_submission(self.board, replace(draft, payloads=tuple(payloads)))
+
+    def observe(self, block: Block) -> None:
+        """Look at what the committee agreed on."""
+        super().observe(block)
+        if self._told is None or self.tries.is_done(LIE):
+            return
+        bundle, iteration, task, nullifier = self._told
+        seat = Seat.of(self.state, task)
+        agreed = seat.position.agreed
+        if (seat.bundle.number, seat.number) == (bundle, iteration) and agreed is not None:
+            is_excluded = nullifier in {excluded for excluded, _ in agreed.excluded}
+            code, detail = (
+                (PayloadRefused.code, "Its committee left it out.")
+                if is_excluded
+                else (ACCEPTED, "It was added.")
+            )
+            self.tries.note(Try(LIE, code, detail, self.state.height))
+
+
+def _garbage(payload: bytes) -> bytes:
+    """Other words of the same length, before the same proof; the same again if it is asked twice."""
+    start = len(payload) // 16
+    return hashlib.shake_128(payload).digest(start) + payload[start:]
+
+
 class CheatingAggregator(Aggregator):
     """A member that first posts shares which it did not compute as it should."""
 
@@ -273,6 +326,7 @@ def main(kind: str, path: Path, key_file: Path) -> None:
     """Cheat until SIGTERM."""
     makers: dict[str, Callable[[RoleDirectory, LightClient, Say], Role]] = {
         "client": CheatingClient,
+        "liar": LyingClient,
         "aggregator": CheatingAggregator,
     }
 
@@ -283,7 +337,7 @@ def main(kind: str, path: Path, key_file: Path) -> None:
     with (
         suppress(Stopped),
         stoppable(),
-        RoleDirectory.open(path, KeyFile(key_file), role=kind) as directory,
+        RoleDirectory.open(path, KeyFile(key_file), role="client" if kind == "liar" else kind) as directory,
     ):
         board = directory.connect(say)
         try:

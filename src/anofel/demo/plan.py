@@ -55,7 +55,7 @@ class Options:
         if len(set(self.studies)) != len(self.studies):
             raise InvalidInput("Every study can be given once.")
         if self.clients < 4:
-            raise InvalidInput("A study needs at least 4 clients: one joins late, one is killed, one cheats.")
+            raise InvalidInput("A study needs at least 4 clients: one joins late, one is killed, two cheat.")
         if not self.committee / 2 < self.threshold <= self.committee:
             raise InvalidInput("The threshold is above half of the committee, and not above its size.")
 

@@ -236,7 +236,7 @@ class Demo:
         process = self.processes.start("audit", "audit", str(self.layout.root), "--json", ends=True)
         self.audit = self._finish([process], "the audit", watching=False)[0]
         if any(tried.code == ACCEPTED for tried in watch.tries):
-            raise DemoFailed("The board took something that it must refuse.")
+            raise DemoFailed("Something was taken that must be refused.")
 
     # Who is who
 
@@ -251,8 +251,13 @@ class Demo:
 
     @property
     def cheaters(self) -> list[str]:
-        """The first client and the first aggregator of the first study."""
-        return [self.studies[0].client(1), self.studies[0].member(1)]
+        """The first client and the first aggregator of the first study, and the liar."""
+        return [self.studies[0].client(1), self.studies[0].member(1), self.liar]
+
+    @property
+    def liar(self) -> str:
+        """The third client of the last study; the second is the one that is killed."""
+        return self.studies[-1].client(3)
 
     def _run_client(self, study: DemoStudy, number: int) -> None:
         self._run_role("client", study.client(number))
@@ -262,7 +267,8 @@ class Demo:
 
     def _run_role(self, role: str, name: str) -> None:
         if name in self.cheaters:
-            words = (role, str(self.layout.role(name)), str(self.layout.key_file(name)))
+            kind = "liar" if name == self.liar else role
+            words = (kind, str(self.layout.role(name)), str(self.layout.key_file(name)))
             self.processes.start_module(name, MISBEHAVE, *words)
         elif role == "client":
             self._start(name, role, "run")

@@ -140,5 +140,5 @@ class DemoWatch:
 
     @property
     def refused(self) -> list[Try]:
-        """What the board refused."""
+        """What was refused."""
         return [tried for tried in self.tries if tried.code not in ("", ACCEPTED)]
