@@ -24,6 +24,8 @@ from anofel.messages import Aggregate, GroupSum
 from anofel.models.group_means import combined
 from anofel.models.integer_model import ModelOverflow
 from anofel.models.rules import rule_of
+from anofel.phase3_access import step6_homomorphic_sum
+from anofel.phase3_access.step6_homomorphic_sum import collect
 from anofel.proofs.keys import KeyDirectory
 from anofel.tasks.task import GroupsSpec
 from tests.audit.test_deep import audit
@@ -216,6 +218,16 @@ def test_few_posts_make_fewer_groups(opened: World) -> None:
     agreed = world.position(world.owners[0]).agreed
     assert agreed is not None
     assert [group.num_posts for group in agreed.groups] == [2, 3]
+
+
+def test_what_does_not_fit_into_memory_is_read_again(opened: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    world = fork(opened)
+    submitted(world, [0] * 6)
+    seat = world.seat(world.owners[0])
+    held = collect(world.board, seat)
+    monkeypatch.setattr(step6_homomorphic_sum, "_MAX_HELD_BYTES", 0)
+    assert collect(world.board, seat).agreement == held.agreement
+    assert len(held.totals) == 3
 
 
 def another_deal(world: World, good: Aggregate) -> Aggregate:

@@ -30,6 +30,18 @@ def test_too_few_posts_leave_the_model_and_cost_nothing():
     assert result.model.to_bytes() == before
 
 
+def test_groups_are_dealt_and_opened_alone():
+    numbers = {"min_clients": 2, "expected_clients": 6}
+    task = make_task(task={"name": "one"}, privacy=FEW | numbers, groups={"number": 3})
+    clients = iid(make_dataset(60), 6, 0)
+    (result,) = InsecurePlainSimulation([SimulatedTask(task, clients)]).run(1)
+    assert (result.outcome, result.count) == ("summed", 6)
+    few = Participation(dropout=0.4, seed=2)
+    (result,) = InsecurePlainSimulation([SimulatedTask(task, clients)], participation=few).run(1)
+    assert result.posts < 6, "fewer groups, of two at least"
+    assert (result.outcome, result.count) == ("summed", result.posts)
+
+
 def test_a_bundle_has_room_for_the_posts_of_all_its_tasks():
     sizes = [entry.task.privacy.max_posts for entry in make_bundle([part("one", 5), part("two", 6)])]
     assert sizes == [11, 11]

@@ -394,7 +394,12 @@ class Owner(CertifiedRole):
         start = f"Iteration {entry['iteration']}: "
         if progress is Progress.SUMMED:
             quality = ", ".join(f"{name} {value:.4f}" for name, value in (entry["metrics"] or {}).items())
-            self.say(f"{start}a sum of {entry['count']} updates made a new model. {quality}".rstrip())
+            counts, least = entry["groups"], self.task.privacy.min_clients
+            if len(counts) > 1:
+                told = ", ".join(map(str, counts))
+                self.say(f"{start}updates in its groups: {told}; of fewer than {least} no sum is opened.")
+            opened = sum(count for count in counts if count >= least)
+            self.say(f"{start}a sum of {opened} updates made a new model. {quality}".rstrip())
             if entry["shortened"]:
                 self.say(f"{start}the mean was longer than max_mean_norm allows and was shortened to it.")
             if entry["reported"]:
