@@ -57,7 +57,7 @@ def _mnist_task() -> Task:
             "privacy": {
                 "clipping_norm": "2",
                 "noise_multiplier": "0.01",
-                "max_releases": 12,
+                "max_releases": 6,
                 "min_clients": 60,
                 "expected_clients": 100,
                 "max_colluders": 10,
@@ -90,7 +90,7 @@ def settings() -> list[Setting]:
             study="mnist",
             task=_mnist_task(),
             clients=100,
-            iterations=12,
+            iterations=6,
             groups=GroupsSpec(number=10),
             group_clients=6,
             noise=False,
