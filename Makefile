@@ -91,6 +91,7 @@ bench-long: setup $(BIN)/.torch ## the benchmarks that take longer
 	$(BIN)/python bench/growth.py
 	$(BIN)/python bench/protocol.py --processes
 	$(BIN)/python bench/baselines.py
+	$(BIN)/python bench/attacks.py && $(BIN)/python bench/attacks.py page
 	for name in mnist-iid mnist-noniid fashion-iid fashion-noniid cifar-resnet20 cifar-squeezenet support2 nwtco; do \
 		$(BIN)/python bench/learning.py $$name || failed=1; done; \
 	$(BIN)/python bench/learning.py page && exit $${failed:-0}

@@ -13,8 +13,8 @@ PAGE = ROOT / "docs" / "attacks.md"
 INTRODUCTION = """\
 # Attack bench
 
-Written by `python bench/attacks.py page` from the files in `docs/results/attacks/`; `python
-bench/attacks.py` makes them, goes on where it was stopped, and prints them with `--json`.
+Written by `python bench/attacks.py page` from the files in `docs/results/attacks/`.
+`python bench/attacks.py` makes them, goes on where it was stopped, and prints them with `--json`.
 
 - *Lies about the protocol* go through the real cryptography: a committee of three at toy length,
   and a board.
@@ -101,9 +101,8 @@ def _protocol(result: dict[str, Any]) -> list[str]:
         ]
         for row in result[name]:
             right = "yes" if row["sum is right"] else "no"
-            lines.append(
-                f"| {row['lie']} | {row['where']} | `{row['refused']}` | {right} | {row['without proofs']} |"
-            )
+            code = "–" if row["refused"] == "nothing" else f"`{row['refused']}`"
+            lines.append(f"| {row['lie']} | {row['where']} | {code} | {right} | {row['without proofs']} |")
         lines.append("")
     return [*lines, _made(result), ""]
 
