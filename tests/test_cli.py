@@ -106,5 +106,17 @@ def test_status_is_for_people_and_fits_60_columns(tmp_path: Path) -> None:
     assert "None" not in shown
     lines = [line.rstrip() for line in shown.splitlines()]
     assert [line.split() for line in lines[-2:]] == [[f"{name[:16]}…", "2", "yes", "–"] for name in ids]
-    assert all(len(line) <= 60 for line in lines)
+    assert all(len(line) <= 60 for line in lines[1:]), "but for the title, which names a path"
     assert json.loads(anofel("aggregator", "status", str(tmp_path), "--json").stdout) == kept
+
+
+def test_columns_of_a_table_move_closer_before_a_cell_folds() -> None:
+    words = ["iteration", "outcome", "count", "posts", "ε", "accuracy", "auc", "loss"]
+    cells = ["1", "summed", "4", "4", "0.386", "0.6844", "0.8561", "0.5911"]
+    script = f"from anofel.cli.output import print_table; print_table('A title', {words}, [{cells}])"
+    shown = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, env={**os.environ, **TERMINAL}
+    )
+    lines = shown.stdout.splitlines()
+    assert [line.split() for line in lines] == [["A", "title"], words, cells], shown.stderr
+    assert max(map(len, lines)) <= 60

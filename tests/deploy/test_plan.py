@@ -1,17 +1,21 @@
 """A plan is whole, holds no secret, and refuses what cannot work before anybody starts."""
 
 import json
+import os
 import re
 import shutil
 import subprocess
+import sys
 import time
 from pathlib import Path
 
 import pytest
+import yaml
 from typer.testing import CliRunner
 
 from anofel.board.size_classes import NoSizeClass
 from anofel.cli import app
+from anofel.deploy.containers import USER
 from anofel.deploy.health import NotWell, check_health
 from anofel.deploy.parties import read_parties
 from anofel.deploy.plan import make_plan
@@ -19,6 +23,7 @@ from anofel.disk.files import FileExists
 from anofel.disk.sections import InvalidDocument
 from anofel.errors import InvalidInput
 from anofel.tasks.confirmations import CONFIRM, Unconfirmed
+from tests.node.certificate import write_tls_files
 
 ROOT = Path(__file__).parents[2]
 needs_openssl = pytest.mark.skipif(shutil.which("openssl") is None, reason="the authority is openssl")
@@ -65,6 +70,8 @@ def test_scripts_are_shell_and_units_are_private(home: Path) -> None:
     made = plan(home)
     for path in made.glob("*/go.sh"):
         subprocess.run(["sh", "-n", path], check=True)
+        last = path.read_text().splitlines()[-1]
+        assert last.startswith("start anofel-") or path.parent.name == "authority", "nothing follows it"
     for path in made.glob("*/*.service"):
         text = path.read_text()
         assert "@" not in text, "no place of the template is left"
@@ -173,6 +180,22 @@ def test_a_task_with_unconfirmed_values_is_not_planned(home: Path) -> None:
         plan(home)
 
 
+def test_without_development_keys_the_board_waits_for_those_of_a_ceremony(home: Path) -> None:
+    change(home, "insecure_development_keys = true", "")
+    board = plan(home) / "board"
+    assert "[ ] keys from the ceremony of the proof keys" in (board / "CHECKLIST.txt").read_text()
+    assert "--insecure" not in (board / "go.sh").read_text()
+    where = os.environ | {
+        "ANOFEL_ETC": str(home),
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+    }
+    ended = subprocess.run(["sh", "go.sh"], cwd=board, env=where, capture_output=True, text=True, check=False)
+    assert ended.returncode == 75, ended.stderr
+    assert "in/keys  from the ceremony of the proof keys" in ended.stdout
+    assert (board / "out" / "board.request").exists()
+    assert not (board / "keys").exists()
+
+
 # The authority
 
 
@@ -218,35 +241,103 @@ def test_the_authority_refuses_another_name(home: Path) -> None:
 
 
 def test_containers_hold_every_role_with_a_health_check(home: Path) -> None:
-    text = (plan(home) / "compose.yaml").read_text()
-    services = re.findall(r"^  ([a-z0-9-]+):$", text, re.M)
-    assert services == ["board", "clinic", "a", "b", "c", "owner"]
-    checks = [json.loads(found) for found in re.findall(r"^      test: (.+)$", text, re.M)]
-    assert len(checks) == len(services)
-    assert all(check[:4] == ["CMD", "anofel", "deploy", "health"] for check in checks)
-    assert text.count("read_only: true") == len(services)
-    for service in services:
-        assert f"      - ./{service}:/var/lib/anofel\n" in text
+    found = yaml.safe_load((plan(home) / "compose.yaml").read_text())
+    assert set(found) == {"services", "volumes"}
+    services = found["services"]
+    directories = dict.fromkeys(["a", "b", "c"], "aggregator")
+    directories |= {"board": "board", "clinic": "certifier", "owner": "owner"}
+    assert set(services) == set(directories)
+    for name, service in services.items():
+        assert service["healthcheck"]["test"] == ["CMD", "anofel", "deploy", "health", directories[name]]
+        assert service["volumes"] == [f"./{name}:/var/lib/anofel", f"{name}-etc:/etc/anofel"]
+        assert found["volumes"][f"{name}-etc"] == {"name": f"anofel-{name}-etc"}
+        assert service["read_only"] is True
+        assert service["cap_drop"] == ["ALL"]
+        serves = name in ("board", "clinic")
+        assert service.get("ports") == (["443:443"] if serves else None), "who serves is reachable, no other"
+        assert service.get("cap_add") == (["NET_BIND_SERVICE"] if serves else None)
+    assert f"useradd --system --uid {USER} " in (home / "plan" / "Containerfile").read_text()
     lines = (home / "plan" / "Containerfile").read_text().replace("\\\n", " ").splitlines()
     known = {"FROM", "RUN", "COPY", "ENV", "USER", "WORKDIR", "CMD"}
     assert {line.split()[0] for line in lines if line and not line.startswith("#")} == known
 
 
+class Engine:
+    """A container engine, and a service of a compose file as it runs it."""
+
+    def __init__(self, program: str, plan_: Path) -> None:
+        self.program, self.plan = program, plan_
+        self.services = yaml.safe_load((plan_ / "compose.yaml").read_text())["services"]
+        self.volumes: set[str] = set()
+
+    def do(self, *words: str, code: int = 0) -> str:
+        done = subprocess.run(
+            [self.program, *words], cwd=self.plan, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == code, f"{words}\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}"
+        return done.stdout
+
+    def run(self, name: str, *options: str, command: str = "", code: int = 0) -> str:
+        """Run a service with everything that the file says of it but its ports."""
+        service = self.services[name]
+        words = ["run", *options]
+        for key, option in (("cap_drop", "--cap-drop"), ("cap_add", "--cap-add"), ("tmpfs", "--tmpfs")):
+            words += [word for value in service.get(key, []) for word in (option, value)]
+        for value in service["security_opt"]:
+            words += ["--security-opt", value.removesuffix(":true")]
+        for volume in service["volumes"]:
+            source, _, target = volume.partition(":")
+            if source.startswith("./"):
+                source = str(self.plan / source)
+            else:
+                source = f"anofel-test-{source}"
+                self.volumes.add(source)
+            words += ["--volume", f"{source}:{target}"]
+        words += ["--read-only"] * service["read_only"]
+        return self.do(*words, "anofel-test", *(["sh", "-c", command] if command else []), code=code)
+
+    def close(self) -> None:
+        subprocess.run([self.program, "rm", "--force", "anofel-test-board"], capture_output=True, check=False)
+        for volume in self.volumes:
+            subprocess.run([self.program, "volume", "rm", volume], capture_output=True, check=False)
+
+
+@needs_openssl
 @pytest.mark.slow
-def test_the_image_builds_and_a_service_waits_for_its_files(home: Path) -> None:
-    engine = shutil.which("podman") or shutil.which("docker")
-    if engine is None or subprocess.run([engine, "info"], capture_output=True, check=False).returncode:
+def test_the_image_builds_and_the_board_runs_in_it(home: Path) -> None:
+    """Every service makes its request and waits; with its answer the board runs as its service says, well."""
+    program = shutil.which("podman") or shutil.which("docker")
+    if program is None or subprocess.run([program, "info"], capture_output=True, check=False).returncode:
         pytest.skip("No container engine runs here.")
     made = plan(home)
-    wheels = sorted((ROOT / "target" / "wheels").glob("*.whl"))
-    if not wheels:
-        pytest.skip("There is no wheel in target/wheels; make one with maturin build --release.")
-    shutil.copy(wheels[-1], made)
-    subprocess.run([engine, "build", "-t", "anofel-test", "."], cwd=made, check=True)
-    run = [engine, "run", "--rm", "-v", f"{made / 'owner'}:/var/lib/anofel:Z", "--user", "0", "anofel-test"]
-    ended = subprocess.run(run, capture_output=True, text=True, check=False)
-    assert ended.returncode == 75, ended.stderr
-    assert (made / "owner" / "out" / "owner.request").exists()
+    build = [sys.executable, "-m", "maturin", "build", "--release", "--locked", "--out", str(made)]
+    subprocess.run(build, cwd=ROOT, check=True, capture_output=True)
+    engine = Engine(program, made)
+    try:
+        engine.do("build", "--tag", "anofel-test", ".")
+        for name in engine.services:
+            subprocess.run(["chown", "-R", str(USER), made / name], check=True)
+            assert "Waiting for:" in engine.run(name, "--rm", code=75)
+            shutil.copy(made / name / "out" / f"{name}.request", made / "authority" / "in")
+        assert sign(home).returncode == 0
+        shutil.copy(made / "authority" / "out" / "board.answer", made / "board" / "in")
+        write_tls_files(made / "board", "localhost")
+        certificates = "mkdir /etc/anofel/tls && cp tls.pem /etc/anofel/tls/fullchain.pem && "
+        certificates += "cp tls.key /etc/anofel/tls/privkey.pem"
+        subprocess.run(["chown", "-R", str(USER), made / "board"], check=True)
+        engine.run("board", "--rm", command=certificates)
+        engine.run("board", "--detach", "--name", "anofel-test-board")
+        check = ("exec", "anofel-test-board", *engine.services["board"]["healthcheck"]["test"][1:])
+        end = time.monotonic() + 600
+        while subprocess.run([program, *check], capture_output=True, check=False).returncode:
+            assert time.monotonic() < end, engine.do("logs", "anofel-test-board")
+            time.sleep(1)
+        assert "Well: the last block is" in engine.do(*check)
+        assert (made / "board" / "out" / "genesis.bin").exists()
+        engine.do("stop", "--time", "60", "anofel-test-board")
+        assert "stopped in good order" in engine.do("logs", "anofel-test-board")
+    finally:
+        engine.close()
 
 
 # Health

@@ -79,6 +79,8 @@ class Guide:
     crowd: dict[str, tuple[str, ...]] = field(default_factory=dict)
     ports: dict[str, int] = field(default_factory=dict)
     """Instead of 443."""
+    programs: Path = Path(sys.executable).parent
+    """Where ``anofel`` is."""
     services: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
     """Commands that go on: those of clients."""
     commands: int = 0
@@ -129,7 +131,7 @@ class Guide:
     def _popen(self, machine: str, command: str, log: Path | None = None) -> subprocess.Popen[bytes]:
         directory = self.machine(machine)
         text = self.change(machine, command).replace("/etc/anofel", str(directory / "etc"))
-        path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+        path = f"{self.programs}:{os.environ['PATH']}"
         output = log.open("ab") if log else subprocess.PIPE
         try:
             return subprocess.Popen(

@@ -23,7 +23,7 @@ from anofel.tasks.task import Task
 from tests.node.certificate import write_tls_files
 from tests.node.support import SECONDS
 from tests.roles.guide import PAGE, ROOT, Guide, Typed, sections
-from tests.roles.train_page import check_prediction, make_study, type_page
+from tests.roles.train_page import check_prediction, make_study, run, type_page
 from tests.transport.servers import SocksServer
 
 WARDS = ("ward1", "ward2", "ward3", "ward4")
@@ -181,8 +181,8 @@ class Proxy(SocksServer):
     """Passes everything on to the board."""
 
 
-@needs_openssl
-def test_from_a_file_to_a_prediction_on_seven_machines(tmp_path: Path, keys: KeyDirectory) -> None:
+def go_the_whole_way(path: Path, keys: KeyDirectory, programs: Path) -> None:
+    """From an empty directory to a prediction with a model that seven machines and four clients made."""
     ports = dict(zip(("board", "clinic"), free_ports(2), strict=True))
     proxies = {ward: Proxy(ports["board"]) for ward in WARDS}
 
@@ -191,8 +191,8 @@ def test_from_a_file_to_a_prediction_on_seven_machines(tmp_path: Path, keys: Key
             command = command.replace("127.0.0.1:9050", f"127.0.0.1:{proxies[machine].port}")
         return command.replace("https://board.example", f"https://localhost:{ports['board']}")
 
-    guide = Guide(tmp_path, change, crowd={"ward": WARDS}, ports=ports)
-    type_page(guide.machine("operator"), keys.path)
+    guide = Guide(path, change, crowd={"ward": WARDS}, ports=ports, programs=programs)
+    type_page(guide.machine("operator"), keys.path, programs)
     furnish(guide)
     with ExitStack() as stack:
         for proxy in proxies.values():
@@ -209,6 +209,28 @@ def test_from_a_file_to_a_prediction_on_seven_machines(tmp_path: Path, keys: Key
         for proxy in proxies.values():
             assert proxy.connections > 20
             assert len(set(proxy.usernames)) == len(proxy.usernames), "a circuit of its own for every message"
+
+
+@needs_openssl
+def test_from_a_file_to_a_prediction_on_seven_machines(tmp_path: Path, keys: KeyDirectory) -> None:
+    go_the_whole_way(tmp_path, keys, Path(sys.executable).parent)
+
+
+@needs_openssl
+@pytest.mark.slow
+def test_the_wheel_alone_goes_the_whole_way(tmp_path: Path, keys: KeyDirectory) -> None:
+    """In a fresh environment with the wheel, what it asks for, and the one package that the page names."""
+    build = [sys.executable, "-m", "maturin", "build", "--release", "--locked", "--out", str(tmp_path)]
+    subprocess.run(build, cwd=ROOT, check=True, capture_output=True)
+    (wheel,) = tmp_path.glob("*.whl")
+    subprocess.run([sys.executable, "-m", "venv", str(tmp_path / "env")], check=True)
+    programs = tmp_path / "env" / "bin"
+    subprocess.run([programs / "pip", "install", "--quiet", str(wheel), "pandas"], check=True)
+    go_the_whole_way(tmp_path / "machines", keys, programs)
+    export = "anofel model export trial/models/wards-best.model --task wards/task.toml"
+    words = f"{export} --format onnx --out wards.onnx".split()
+    said = run(tmp_path / "machines" / "operator", words, programs, code=1)
+    assert "pip install 'anofel[onnx]'" in said
 
 
 def check_words(guide: Guide) -> None:

@@ -14,31 +14,35 @@ PAGE = ROOT / "docs" / "train-on-your-data.md"
 PROGRAMS = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.M | re.S)
 
 
-def run(directory: Path, words: list[str]) -> str:
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+HERE = Path(sys.executable).parent
+"""Where the programs of this environment are."""
+
+
+def run(directory: Path, words: list[str], programs: Path = HERE, code: int = 0) -> str:
+    path = os.pathsep.join([str(programs), os.environ["PATH"]])
     environment = os.environ | {"PATH": path, "OMP_NUM_THREADS": "1"}
     done = subprocess.run(words, cwd=directory, env=environment, capture_output=True, text=True, timeout=600)
-    assert done.returncode == 0, f"{words}\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}"
+    assert done.returncode == code, f"{words}\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}"
     return done.stdout + done.stderr
 
 
 def make_study(directory: Path) -> None:
     """Only the rows and the task, as sections 1 and 2 of the page say."""
-    run(directory, [sys.executable, "-c", PROGRAMS[0]])
+    run(directory, ["python", "-c", PROGRAMS[0]])
     for line in commands_of(PAGE):
         if line.startswith(("anofel new", "sed")):
             run(directory, shlex.split(line))
 
 
-def type_page(directory: Path, keys: Path) -> None:
-    """Everything that the page says, and what it must have printed."""
-    run(directory, [sys.executable, "-c", PROGRAMS[0]])
+def type_page(directory: Path, keys: Path, programs: Path = HERE) -> None:
+    """Everything that the page says, by the programs of an environment, and what it must have printed."""
+    run(directory, ["python", "-c", PROGRAMS[0]], programs)
     printed = {}
     for line in commands_of(PAGE):
         # Keys are made once for all tests: making them says nothing about the page.
         words = f"{line} --keys {keys}" if "--out run" in line else line
-        printed[line] = run(directory, shlex.split(words))
-    printed["python"] = run(directory, [sys.executable, "-c", PROGRAMS[1] + "print(probabilities.shape)"])
+        printed[line] = run(directory, shlex.split(words), programs)
+    printed["python"] = run(directory, ["python", "-c", PROGRAMS[1] + "print(probabilities.shape)"], programs)
     check_draft(said(printed, "anofel new"))
     assert "kept every rule" in said(printed, "anofel audit")
     assert (directory / "run" / "models" / "wards-4.model").is_file()

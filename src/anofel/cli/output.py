@@ -23,15 +23,23 @@ def print_json(value: Any) -> None:
 
 
 def print_table(title: str, columns: list[str], rows: list[list[str]]) -> None:
-    """Print a table; without column names it is a list of names and values."""
-    table = Table(
-        title=escape(title), title_justify="left", show_header=any(columns), box=None, padding=(0, 2, 0, 0)
-    )
-    for column in columns:
-        table.add_column(column, overflow="fold")
-    for row in rows:
-        table.add_row(*map(escape, row))
-    _stdout.print(table)
+    """Print a table; without column names it is a list of names and values.
+
+    Columns move closer before a cell folds.
+    """
+
+    def made(gap: int) -> Table:
+        table = Table(show_header=any(columns), box=None, padding=(0, gap, 0, 0))
+        for column in columns:
+            table.add_column(column, overflow="fold")
+        for row in rows:
+            table.add_row(*map(escape, row))
+        return table
+
+    _stdout.print(title, style="table.title", highlight=False, markup=False)  # as wide as it is
+    unbounded = _stdout.options.update(max_width=10_000)
+    wanted = _stdout.measure(made(2), options=unbounded).maximum
+    _stdout.print(made(2 if wanted <= _stdout.width else 1))
 
 
 def print_text(text: str, style: str = "") -> None:

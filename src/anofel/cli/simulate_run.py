@@ -206,7 +206,11 @@ def _show(result: dict[str, Any], settings: Settings, best: "BestModels") -> Non
         ]
         for entry in result["iterations"]
     ]
-    print_table("Simulation", ["task", "iteration", "outcome", "count", "posts", "ε", *measures], rows)
+    columns = ["task", "iteration", "outcome", "count", "posts", "ε", *measures]
+    names = {entry["task"] for entry in result["iterations"]}
+    if len(names) == 1:  # a column less fits a narrow terminal
+        columns, rows = columns[1:], [row[1:] for row in rows]
+    print_table(f"Simulation of {', '.join(sorted(names))}", columns, rows)
     if best.best:
         _say_best(settings, best)
     insecure = ", ".join(result["insecure"])

@@ -1,7 +1,8 @@
 """The same plan as containers: one image for all roles, one service for each machine."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from typing import Final
 
 from anofel.deploy.scripts import template
 
@@ -11,14 +12,23 @@ def containerfile() -> str:
     return template("Containerfile")
 
 
-def compose(machines: Sequence[str], checks: Mapping[str, Sequence[str]]) -> str:
-    """Write the services. Each sees its own directory alone; one that waits for files is started again."""
-    lines = [
-        "# One service for each machine: podman compose up MACHINE, on the machine it is for.",
-        "# People carry files from out/ to in/, as CHECKLIST.txt says; what waits is started again.",
-        "services:",
-    ]
-    for machine in machines:
+USER: Final = 10001
+"""The number of the user in the image."""
+_HEAD: Final = f"""# One service for each machine: podman compose up MACHINE, on the machine it is for.
+# Before: chown -R {USER} MACHINE, so that the user in the container may write there and nobody else reads it.
+# People carry files from out/ to in/, as CHECKLIST.txt says; what waits is started again.
+# TLS certificates go into the volume anofel-MACHINE-etc, as tls/fullchain.pem and tls/privkey.pem.
+services:"""
+
+
+def compose(checks: Mapping[str, Sequence[str]], serving: Collection[str]) -> str:
+    """Write the services from their health checks; who serves is reachable at port 443.
+
+    Each sees its own directory alone; one that waits for files is started again.
+    """
+    lines = [_HEAD]
+    for machine, check in checks.items():
+        serves = ["    cap_add: [NET_BIND_SERVICE]", "    ports: ['443:443']"] if machine in serving else []
         lines += [
             f"  {machine}:",
             "    build: .",
@@ -26,17 +36,18 @@ def compose(machines: Sequence[str], checks: Mapping[str, Sequence[str]]) -> str
             "    restart: on-failure",
             "    read_only: true",
             "    cap_drop: [ALL]",
-            "    cap_add: [NET_BIND_SERVICE]",
+            *serves,
             "    security_opt: ['no-new-privileges:true']",
             "    tmpfs: [/tmp]",
             "    volumes:",
             f"      - ./{machine}:/var/lib/anofel",
             f"      - {machine}-etc:/etc/anofel",
             "    healthcheck:",
-            f"      test: {json.dumps(['CMD', *checks[machine]])}",
+            f"      test: {json.dumps(['CMD', *check])}",
             "      interval: 60s",
             "      timeout: 20s",
             "      start_period: 600s",
         ]
-    lines += ["volumes:", *(f"  {machine}-etc: {{}}" for machine in machines)]
+    lines.append("volumes:")
+    lines += [f"  {machine}-etc: {{name: anofel-{machine}-etc}}" for machine in checks]
     return "\n".join(lines) + "\n"

@@ -66,10 +66,11 @@ def make_plan(parties: Parties, base: Path, out: Path) -> list[Machine]:
     out.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=f".{out.name}-", dir=out.parent) as partial:
         place = Path(partial) / "plan"
-        roles = [machine for machine in machines if machine.name != AUTHORITY]
-        names = [machine.name for machine in roles]
-        checks = {machine.name: _health(parties, machine.name) for machine in roles}
-        shared = {"Containerfile": containerfile().encode(), "compose.yaml": compose(names, checks).encode()}
+        names = [machine.name for machine in machines if machine.name != AUTHORITY]
+        checks = {name: _health(parties, name) for name in names}
+        serving = {parties.board.machine, *(party.machine for party in parties.certifier)}
+        services = compose(checks, serving)
+        shared = {"Containerfile": containerfile().encode(), "compose.yaml": services.encode()}
         write_new_directory(place, shared)
         for machine in machines:
             write_new_directory(place / machine.name, machine.contents())
@@ -137,24 +138,18 @@ class Planner:
         make += ["--storage-certificate", f"answer/{board.machine}.pem", "--storage-key", "x509/key.pem"]
         insecure = ["--insecure-development-keys"] if board.insecure_development_keys else []
         numbers = " ".join(quote(word) for text in board.numbers for word in text.split())
-        keys = (
-            ["[ -d keys ] || anofel setup dev keys"]
-            if insecure
-            else [
-                "need keys 'the ceremony of the proof keys'",
-                "all_here ''",
-                "[ -d keys ] || cp -R in/keys keys",
-            ]
-        )
+        brought = [] if insecure else ["need keys 'the ceremony of the proof keys'"]
+        make_keys = "anofel setup dev keys" if insecure else "cp -R in/keys keys"
         lines = [
             *scripts.request("storage", board.holder, board.machine),
+            *brought,
             f"all_here 'Carry out/{board.machine}.request to the authority.'",
             *scripts.check("storage", board.holder, board.machine),
-            *keys,
+            f"[ -d keys ] || {make_keys}",
             f"[ -d board ] || {join([*make, *insecure])} {numbers}".rstrip(),
             "put board/genesis.bin genesis.bin",
-            "start anofel-node",
             "echo 'Carry out/genesis.bin to everybody but clients.'",
+            "start anofel-node",
         ]
         run = f"node run board --host 0.0.0.0 --port 443 {scripts.TLS}"
         return Machine(
@@ -183,8 +178,8 @@ class Planner:
             *scripts.check("certifier", party.name, party.machine),
             f'[ -d certifier ] || {join(make)} --key-file "$ETC/role.key"',
             'once enroll anofel certifier enroll certifier --key-file "$ETC/role.key"',
-            "start anofel-certifier",
             "echo 'Invite: anofel certifier invite certifier --subject NAME --type TYPE --out NAME.json'",
+            "start anofel-certifier",
         ]
         run = f"certifier run certifier --host 0.0.0.0 --port 443 {scripts.TLS} {scripts.KEY}"
         policy = self._read(party.policy) if party.policy else self._draft_policy(party)

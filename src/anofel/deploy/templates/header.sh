@@ -14,8 +14,9 @@ need() { [ -e "in/$1" ] || missing="$missing
 all_here() { [ -z "$missing" ] || { printf 'Waiting for:%s\n%s\n' "$missing" "$1"; exit 75; }; }
 put() { [ -e "out/$2" ] || { cp -R "$1" "out/.$2" && mv "out/.$2" "out/$2"; }; }
 once() { step="$1"; shift; [ -e "done/$step" ] || { "$@" && : > "done/$step"; }; }
+# The last step. In a container the role takes the place of this script, so that it gets the signal to stop.
 start() {
-  if [ -n "${ANOFEL_START:-}" ]; then $ANOFEL_START "$1"; return; fi
+  if [ -n "${ANOFEL_START:-}" ]; then exec $ANOFEL_START "$1"; fi
   sudo install -m 644 "$1.service" /etc/systemd/system/ && sudo systemctl enable --now "$1"
 }
 
