@@ -87,6 +87,24 @@ def test_scripts_are_shell_and_units_are_private(home: Path) -> None:
         assert re.findall(r"^ExecStart=/opt/anofel/bin/anofel \w+ run ", text, re.M)
 
 
+def test_a_user_without_sudo_is_told_what_root_types(home: Path) -> None:
+    header = (plan(home) / "owner" / "go.sh").read_text().partition("\n[ -d x509 ]")[0]
+    script = home / "plan" / "owner" / "start.sh"
+    script.write_text(f"{header}\nstart anofel-owner\n")
+    tools = home / "tools"
+    tools.mkdir()
+    (tools / "sudo").write_text("#!/bin/sh\necho 'anofel is not in the sudoers file.' >&2; exit 1\n")
+    (tools / "sudo").chmod(0o755)
+    where = {"PATH": f"{tools}:{os.environ['PATH']}"}
+    ended = subprocess.run(["sh", script], env=where, capture_output=True, text=True, check=False)
+    assert ended.returncode == 1
+    unit = script.parent / "anofel-owner.service"
+    assert (
+        f"  install -m 644 {unit} /etc/systemd/system/\n  systemctl enable --now anofel-owner\n"
+        in ended.stdout
+    )
+
+
 MORE = """
 [[certifier]]
 machine = "clinic2"

@@ -210,7 +210,8 @@ def _show(result: dict[str, Any], settings: Settings, best: "BestModels") -> Non
     names = {entry["task"] for entry in result["iterations"]}
     if len(names) == 1:  # a column less fits a narrow terminal
         columns, rows = columns[1:], [row[1:] for row in rows]
-    print_table(f"Simulation of {', '.join(sorted(names))}", columns, rows)
+    if rows:
+        print_table(f"Simulation of {', '.join(sorted(names))}", columns, rows)
     if best.best:
         _say_best(settings, best)
     insecure = ", ".join(result["insecure"])

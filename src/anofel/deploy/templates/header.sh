@@ -17,6 +17,9 @@ once() { step="$1"; shift; [ -e "done/$step" ] || { "$@" && : > "done/$step"; };
 # The last step. In a container the role takes the place of this script, so that it gets the signal to stop.
 start() {
   if [ -n "${ANOFEL_START:-}" ]; then exec $ANOFEL_START "$1"; fi
-  sudo install -m 644 "$1.service" /etc/systemd/system/ && sudo systemctl enable --now "$1"
+  sudo install -m 644 "$1.service" /etc/systemd/system/ && sudo systemctl enable --now "$1" && return
+  printf 'All is ready but the unit. As root type:\n  install -m 644 %s /etc/systemd/system/\n' "$PWD/$1.service"
+  printf '  systemctl enable --now %s\n' "$1"
+  exit 1
 }
 
