@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from anofel.cli import app
 
-TERMINAL = {"COLUMNS": "60", "TTY_COMPATIBLE": "1", "TERM": "dumb"}
+TERMINAL = {"COLUMNS": "60", "LINES": "40", "TTY_COMPATIBLE": "1", "TERM": "dumb"}
 PAGE = (Path(__file__).parents[1] / "docs" / "cli.md").read_text()
 
 
