@@ -383,7 +383,7 @@ class World:
     ) -> None:
         """Certifier, two committees (members, threshold, scheme), two tasks, clients.
 
-        Ends when the first iteration is open.
+        Ends when the first iteration is open. One task of a bundle may have groups: the first.
         """
         self.offer_certifier_key()
         for committee in committees:
@@ -391,6 +391,7 @@ class World:
         self.board.next_block()
         for number, made in enumerate(self.committees):
             self.announce(made, a_task(f"study {number}", **task_changes), early_end=early_end)
+            task_changes.pop("groups", None)
         self.add_clients(num_clients)
         self.board.next_block()
         for owner in self.owners:

@@ -265,13 +265,16 @@ def _end_bundle(state: State, bundle: Bundle) -> None:
 
 
 def _form_bundles(state: State) -> None:
-    """Group waiting tasks: first come, per size class, owners of different organisations (D-06)."""
+    """Group waiting tasks: first come, per size class, owners of different organisations (D-06).
+
+    At most one of them deals its posts to groups.
+    """
     for size_class in range(len(state.genesis.classes)):
         while True:
             waiting = [task for task in state.waiting_tasks() if task.size_class == size_class]
             chosen: list[TaskState] = []
             for task in waiting:
-                if not any(_is_same_house(task, other) for other in chosen):
+                if not any(_is_same_house(task, other) or _would_cross(task, other) for other in chosen):
                     chosen.append(task)
             chosen = chosen[: state.genesis.bundle_size]
             full = len(chosen) == state.genesis.bundle_size
@@ -288,6 +291,15 @@ def _is_same_house(task: TaskState, other: TaskState) -> bool:
     Owners whose certificates name none count as one.
     """
     return task.owner == other.owner or task.organisation == other.organisation
+
+
+def _would_cross(task: TaskState, other: TaskState) -> bool:
+    """Whether both tasks deal posts to groups (D-26).
+
+    A post has a bit of 1 for one task at most, so the counts of two deals of the same posts tell on each
+    other: where they differ in one post, the difference of two counts is its bit.
+    """
+    return task.facts.groups > 1 and other.facts.groups > 1
 
 
 def _make_bundle(state: State, size_class: int, tasks: list[TaskState]) -> None:
