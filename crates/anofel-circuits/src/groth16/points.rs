@@ -6,7 +6,7 @@ use ark_ec::AffineRepr;
 use ark_ff::{BigInt, PrimeField};
 use rayon::prelude::*;
 
-use crate::groth16::msm::{Coordinates, Layout, Products, Table};
+use crate::groth16::msm::{Coordinates, Layout, Octets, Table};
 use crate::statements::StatementKind;
 use crate::Error;
 
@@ -15,7 +15,7 @@ const LARGER: u8 = 0x80;
 const NEUTRAL: u8 = 0x40;
 
 /// A coordinate field: how many bytes an element has and how they are read.
-pub(crate) trait Coordinate: Products {
+pub(crate) trait Coordinate: Octets {
     const BYTES: usize;
     /// Limbs in Montgomery form, as they are.
     fn read(bytes: &[u8]) -> Self;

@@ -8,13 +8,27 @@
 //! Running times depend on the scalars, as in every prover in use; a client proves on its own
 //! machine.
 
+mod adder;
+mod coordinates;
+#[cfg(target_arch = "x86_64")]
+mod eight;
+#[cfg(not(target_arch = "x86_64"))]
+#[path = "eight_elsewhere.rs"]
+mod eight;
+#[cfg(target_arch = "x86_64")]
+mod lanes;
+
 use anofel_primitives::Fr;
-use ark_bn254::{Fq, Fq2};
 use ark_ec::short_weierstrass::{Affine, Projective, SWCurveConfig};
 use ark_ec::{AffineRepr, CurveGroup};
-use ark_ff::{AdditiveGroup, BigInteger, BigInteger256, Field, PrimeField, Zero};
+use ark_ff::{AdditiveGroup, BigInteger, BigInteger256, PrimeField, Zero};
 use rayon::prelude::*;
 use zeroize::Zeroize;
+
+use self::adder::{Adder, OneByOne};
+pub use self::coordinates::{Coordinates, Products};
+use self::eight::EightAtOnce;
+pub use self::eight::Octets;
 
 /// How a table is cut: windows and bucket sets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,71 +68,6 @@ impl Layout {
     }
 }
 
-/// Affine coordinates; (0, 0), which is on neither curve, stands for the neutral element.
-///
-/// Aligned, so that reading a point from a large table touches no more cache lines than it fills.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(align(64))]
-pub struct Coordinates<F> {
-    /// x.
-    pub x: F,
-    /// y.
-    pub y: F,
-}
-
-impl<F: Field> Coordinates<F> {
-    const NEUTRAL: Self = Self { x: F::ZERO, y: F::ZERO };
-
-    fn is_neutral(&self) -> bool {
-        self.x.is_zero() && self.y.is_zero()
-    }
-
-    pub(crate) fn to_affine<P: SWCurveConfig<BaseField = F>>(self) -> Affine<P> {
-        if self.is_neutral() {
-            Affine::identity()
-        } else {
-            Affine::new_unchecked(self.x, self.y)
-        }
-    }
-}
-
-/// Products in a coordinate field, three of the prime field for one in the extension and two for a
-/// square: `ark-ff` takes four multiplications with fewer reductions, which is slower without its
-/// assembly.
-pub trait Products: Field {
-    /// self · other.
-    fn times(&self, other: &Self) -> Self;
-    /// self².
-    fn squared(&self) -> Self;
-}
-
-impl Products for Fq {
-    #[inline(always)]
-    fn times(&self, other: &Self) -> Self {
-        *self * other
-    }
-
-    #[inline(always)]
-    fn squared(&self) -> Self {
-        self.square()
-    }
-}
-
-impl Products for Fq2 {
-    #[inline(always)]
-    fn times(&self, other: &Self) -> Self {
-        let (low, high) = (self.c0 * other.c0, self.c1 * other.c1);
-        let cross = (self.c0 + self.c1) * (other.c0 + other.c1);
-        Self::new(low - high, cross - low - high)
-    }
-
-    #[inline(always)]
-    fn squared(&self) -> Self {
-        let cross = self.c0 * self.c1;
-        Self::new((self.c0 + self.c1) * (self.c0 - self.c1), cross.double())
-    }
-}
-
 /// Multiples of fixed bases, and which scalar each base belongs to.
 #[derive(Clone)]
 pub struct Table<P: SWCurveConfig> {
@@ -129,7 +78,7 @@ pub struct Table<P: SWCurveConfig> {
     points: Vec<Coordinates<P::BaseField>>,
 }
 
-impl<P: SWCurveConfig<BaseField: Products>> Table<P> {
+impl<P: SWCurveConfig<BaseField: Octets>> Table<P> {
     /// Computes the multiples; neutral bases are left out.
     pub fn new(bases: &[Affine<P>]) -> Self {
         let (scalars, bases): (Vec<u32>, Vec<Affine<P>>) =
@@ -193,58 +142,66 @@ impl<P: SWCurveConfig<BaseField: Products>> Table<P> {
 
     /// Σ scalar·base.
     pub fn sum(&self, scalars: &[BigInteger256]) -> Projective<P> {
-        let sums = self.bucket_sums(scalars);
-        let sets: Vec<Projective<P>> =
-            sums.par_chunks(self.layout.buckets()).map(weighted_sum).collect();
+        let (mut entries, counts) = self.sort_by_bucket(scalars);
+        let eight = EightAtOnce::new();
+        let sums = eight.and_then(|adder| self.lines(&adder, &entries, &counts));
+        let sums = sums.or_else(|| self.lines(&OneByOne, &entries, &counts));
+        // The digits of the scalars.
+        entries.zeroize();
+        self.add_sets(&sums.expect("one by one, every addition is known"))
+    }
+
+    fn add_sets(&self, sets: &[Lines<P::BaseField>]) -> Projective<P> {
         let mut total = Projective::<P>::zero();
         for set in sets.iter().rev() {
             for _ in 0..self.layout.window {
                 total.double_in_place();
             }
-            total += set;
+            total += set.weighted_sum::<P>();
         }
         total
     }
 
+    /// The sums of lines of buckets, for every set; none if this way of adding leaves a case out.
+    fn lines<A: Adder<P::BaseField>>(
+        &self,
+        adder: &A,
+        entries: &[u32],
+        counts: &[u32],
+    ) -> Option<Vec<Lines<P::BaseField>>> {
+        let buckets = self.bucket_sums(adder, entries, counts)?;
+        buckets.par_chunks(self.layout.buckets()).map(|set| Lines::of_buckets(adder, set)).collect()
+    }
+
     /// The sum of the points in every bucket, set after set.
-    fn bucket_sums(&self, scalars: &[BigInteger256]) -> Vec<Coordinates<P::BaseField>> {
-        let (mut entries, counts) = self.sort_by_bucket(scalars);
+    fn bucket_sums<A: Adder<P::BaseField>>(
+        &self,
+        adder: &A,
+        entries: &[u32],
+        counts: &[u32],
+    ) -> Option<Vec<Option<A::Point>>> {
         // Ranges of buckets whose points stay in the cache, to be worked on in parallel.
         let mut ranges = Vec::new();
         let (mut bucket, mut start) = (0, 0);
         while bucket < counts.len() {
             let (first, from) = (bucket, start);
-            while bucket < counts.len() && start - from < Self::RANGE {
+            while bucket < counts.len() && start - from < A::TOGETHER {
                 start += counts[bucket] as usize;
                 bucket += 1;
             }
             ranges.push((&entries[from..start], &counts[first..bucket]));
         }
-        let sums = ranges
+        let sums: Option<Vec<_>> = ranges
             .into_par_iter()
-            .flat_map_iter(|(entries, counts)| {
+            .map(|(entries, counts)| {
                 // Copied first, so that the scattered reads overlap each other.
-                let points: Vec<_> = entries
-                    .iter()
-                    .map(|entry| {
-                        let point = self.points[(entry >> 1) as usize];
-                        if entry & 1 == 1 {
-                            Coordinates { x: point.x, y: -point.y }
-                        } else {
-                            point
-                        }
-                    })
-                    .collect();
-                reduce_runs(points, counts.to_vec())
+                let take =
+                    |entry: &u32| adder.take(&self.points[(entry >> 1) as usize], entry & 1 == 1);
+                adder.sum_runs(entries.iter().map(take).collect(), counts.to_vec())
             })
             .collect();
-        // The digits of the scalars.
-        entries.zeroize();
-        sums
+        Some(sums?.concat())
     }
-
-    /// How many points a range of buckets has.
-    const RANGE: usize = 4096;
 
     /// For every bucket in turn the multiples that go into it (twice the position in the table,
     /// plus one if negated), and how many there are.
@@ -317,164 +274,44 @@ pub(crate) fn for_each_digit(scalar: &BigInteger256, window: usize, mut f: impl 
     }
 }
 
-/// Adds up runs of consecutive points, `counts[i]` points in the i-th run, by halving all runs
-/// again and again. An empty run gives the neutral element.
-fn reduce_runs<F: Products>(
-    mut points: Vec<Coordinates<F>>,
-    mut counts: Vec<u32>,
-) -> Vec<Coordinates<F>> {
-    let mut batch = Batch::default();
-    while counts.iter().any(|count| *count > 1) {
-        points = halve_runs(&mut batch, &points, &mut counts);
-    }
-    let mut rest = points.into_iter();
-    counts
-        .iter()
-        .map(|count| if *count == 1 { rest.next() } else { None })
-        .map(|point| point.unwrap_or(Coordinates::NEUTRAL))
-        .collect()
+/// Sums of the rows and of the columns of buckets that are laid out in a rectangle.
+struct Lines<F> {
+    rows: Vec<Coordinates<F>>,
+    columns: Vec<Coordinates<F>>,
 }
 
-/// Adds the points of every run in pairs.
-fn halve_runs<F: Products>(
-    batch: &mut Batch<F>,
-    points: &[Coordinates<F>],
-    counts: &mut [u32],
-) -> Vec<Coordinates<F>> {
-    let length = counts.iter().map(|count| count.div_ceil(2) as usize).sum();
-    let mut sums = vec![Coordinates::NEUTRAL; length];
-    let (mut from, mut to) = (0, 0);
-    for count in counts {
-        for _ in 0..*count / 2 {
-            batch.add(points, from, &mut sums, to);
-            from += 2;
-            to += 1;
+impl<F: Products> Lines<F> {
+    fn of_buckets<A: Adder<F>>(adder: &A, buckets: &[Option<A::Point>]) -> Option<Self> {
+        let columns = 1usize << (buckets.len().trailing_zeros() / 2);
+        let rows = buckets.len() / columns;
+        let sums = |lines: usize, bucket: &dyn Fn(usize, usize) -> usize| {
+            let (mut points, mut counts) = (Vec::new(), Vec::new());
+            for line in 0..lines {
+                let before = points.len();
+                let places = (0..buckets.len() / lines).map(|place| bucket(line, place));
+                points.extend(places.filter_map(|place| buckets[place]));
+                counts.push((points.len() - before) as u32);
+            }
+            let sums = adder.sum_runs(points, counts)?;
+            let give =
+                |sum: Option<A::Point>| sum.map_or(Coordinates::NEUTRAL, |sum| adder.give(sum));
+            Some(sums.into_iter().map(give).collect())
+        };
+        Some(Self {
+            rows: sums(rows, &|row, column| row * columns + column)?,
+            columns: sums(columns, &|column, row| row * columns + column)?,
+        })
+    }
+
+    /// Σ (i + 1)·bucket[i]: with i = row·m + column this is m·Σ row·R + Σ column·C + Σ R over the
+    /// sums R of rows and C of columns.
+    fn weighted_sum<P: SWCurveConfig<BaseField = F>>(&self) -> Projective<P> {
+        let (mut by_row, total) = index_weighted_sum(&self.rows);
+        for _ in 0..self.columns.len().trailing_zeros() {
+            by_row.double_in_place();
         }
-        if *count % 2 == 1 {
-            sums[to] = points[from];
-            from += 1;
-            to += 1;
-        }
-        *count = count.div_ceil(2);
+        by_row + index_weighted_sum(&self.columns).0 + total
     }
-    batch.flush(points, &mut sums);
-    sums
-}
-
-/// An affine addition of two neighbours that waits for a common inversion.
-struct Addition<F> {
-    denominator: F,
-    /// The product of all denominators before this one.
-    product: F,
-    from: u32,
-    to: u32,
-}
-
-struct Batch<F> {
-    additions: Vec<Addition<F>>,
-    product: F,
-}
-
-impl<F: Products> Default for Batch<F> {
-    fn default() -> Self {
-        Self { additions: Vec::with_capacity(Self::SIZE), product: F::ONE }
-    }
-}
-
-impl<F: Products> Batch<F> {
-    /// Additions per inversion: enough to forget its cost, few enough to stay in the cache.
-    const SIZE: usize = 1024;
-
-    /// sums[to] = points[from] + points[from + 1], now or at the next flush.
-    #[inline]
-    fn add(
-        &mut self,
-        points: &[Coordinates<F>],
-        from: usize,
-        sums: &mut [Coordinates<F>],
-        to: usize,
-    ) {
-        let denominator = slope_denominator(&points[from], &points[from + 1]);
-        let product = self.product;
-        self.product = product.times(&denominator);
-        let (from, to) = (from as u32, to as u32);
-        self.additions.push(Addition { denominator, product, from, to });
-        if self.additions.len() == Self::SIZE {
-            self.flush(points, sums);
-        }
-    }
-
-    fn flush(&mut self, points: &[Coordinates<F>], sums: &mut [Coordinates<F>]) {
-        let mut inverse = self.product.inverse().expect("no denominator is 0");
-        for addition in self.additions.iter().rev() {
-            let from = addition.from as usize;
-            let denominator_inverse = inverse.times(&addition.product);
-            inverse = inverse.times(&addition.denominator);
-            sums[addition.to as usize] =
-                affine_sum(&points[from], &points[from + 1], denominator_inverse);
-        }
-        self.additions.clear();
-        self.product = F::ONE;
-    }
-}
-
-/// The denominator of the slope through p and q; 1 where there is none.
-#[inline]
-fn slope_denominator<F: Products>(p: &Coordinates<F>, q: &Coordinates<F>) -> F {
-    if p.x != q.x {
-        // If one is neutral, this is a coordinate of the other, and not used. No point of these
-        // curves has x = 0 together with a neutral partner, because then both x are equal.
-        q.x - p.x
-    } else if p.y == q.y && !p.y.is_zero() {
-        // No point of these curves has y = 0: their order is odd.
-        p.y.double()
-    } else {
-        F::ONE
-    }
-}
-
-#[inline]
-fn affine_sum<F: Products>(
-    p: &Coordinates<F>,
-    q: &Coordinates<F>,
-    denominator_inverse: F,
-) -> Coordinates<F> {
-    if p.is_neutral() {
-        return *q;
-    }
-    if q.is_neutral() {
-        return *p;
-    }
-    let slope = if p.x != q.x {
-        (q.y - p.y).times(&denominator_inverse)
-    } else if p.y == q.y {
-        // Both curves are y² = x³ + b.
-        let square = p.x.squared();
-        (square.double() + square).times(&denominator_inverse)
-    } else {
-        return Coordinates::NEUTRAL;
-    };
-    let x = slope.squared() - p.x - q.x;
-    let y = slope.times(&(p.x - x)) - p.y;
-    Coordinates { x, y }
-}
-
-/// Σ (i + 1)·points[i] for 2^k points: with i = row·m + column this is
-/// m·Σ row·R + Σ column·C + Σ R over the sums R of rows and C of columns, which are affine.
-fn weighted_sum<P: SWCurveConfig<BaseField: Products>>(
-    points: &[Coordinates<P::BaseField>],
-) -> Projective<P> {
-    let log = points.len().trailing_zeros();
-    let columns = 1usize << (log / 2);
-    let rows = points.len() / columns;
-    let row_sums = reduce_runs(points.to_vec(), vec![columns as u32; rows]);
-    let transposed = (0..points.len()).map(|i| points[(i % rows) * columns + i / rows]).collect();
-    let column_sums = reduce_runs(transposed, vec![rows as u32; columns]);
-    let (mut by_row, total) = index_weighted_sum(&row_sums);
-    for _ in 0..log / 2 {
-        by_row.double_in_place();
-    }
-    by_row + index_weighted_sum(&column_sums).0 + total
 }
 
 /// Σ i·points[i] and Σ points[i].
@@ -494,16 +331,21 @@ fn index_weighted_sum<P: SWCurveConfig>(
 mod tests {
     use super::*;
     use ark_bn254::{g1, g2, G1Affine};
-    use ark_ff::UniformRand;
+    use ark_ff::{Field, UniformRand};
     use rand::rngs::OsRng;
 
-    fn agrees<P: SWCurveConfig<ScalarField = Fr, BaseField: Products>>(
+    fn agrees<P: SWCurveConfig<ScalarField = Fr, BaseField: Octets>>(
         bases: &[Affine<P>],
         scalars: &[Fr],
     ) {
         let integers: Vec<BigInteger256> = scalars.iter().map(|s| s.into_bigint()).collect();
         let expected: Projective<P> = bases.iter().zip(scalars).map(|(b, s)| *b * s).sum();
-        assert_eq!(Table::new(bases).sum(&integers), expected);
+        let table = Table::new(bases);
+        assert_eq!(table.sum(&integers), expected);
+        // Whichever way `sum` takes on this machine.
+        let (entries, counts) = table.sort_by_bucket(&integers);
+        let lines = table.lines(&OneByOne, &entries, &counts).expect("it knows every case");
+        assert_eq!(table.add_sets(&lines), expected);
     }
 
     fn random<P: SWCurveConfig<ScalarField = Fr>>(count: usize) -> (Vec<Affine<P>>, Vec<Fr>) {
@@ -540,5 +382,39 @@ mod tests {
         agrees(&bases, &scalars);
         agrees(&vec![bases[0]; 64], &vec![-Fr::ONE; 64]);
         agrees(&bases, &vec![Fr::ZERO; 40]);
+    }
+
+    fn eight_at_once_is_enough<P: SWCurveConfig<ScalarField = Fr, BaseField: Octets>>(n: usize) {
+        let Some(adder) = EightAtOnce::new() else { return };
+        let (bases, mut scalars) = random::<P>(n);
+        scalars[1] = Fr::ZERO;
+        let integers: Vec<BigInteger256> = scalars.iter().map(|s| s.into_bigint()).collect();
+        let table = Table::new(&bases);
+        let (entries, counts) = table.sort_by_bucket(&integers);
+        let lines = table.lines(&adder, &entries, &counts).expect("no two points are equal");
+        let expected: Projective<P> = bases.iter().zip(&scalars).map(|(b, s)| *b * s).sum();
+        assert_eq!(table.add_sets(&lines), expected);
+    }
+
+    #[test]
+    fn eight_additions_at_once_give_the_same_sum() {
+        for bases in [2, 7, 150, 1_000] {
+            eight_at_once_is_enough::<g1::Config>(bases);
+            eight_at_once_is_enough::<g2::Config>(bases);
+        }
+    }
+
+    #[test]
+    fn eight_at_once_leaves_equal_and_opposite_points_to_others() {
+        let Some(adder) = EightAtOnce::new() else { return };
+        let (mut bases, mut scalars) = random::<g1::Config>(2);
+        for opposite in [bases[0], -bases[0]] {
+            bases[1] = opposite;
+            scalars[1] = scalars[0];
+            let integers: Vec<BigInteger256> = scalars.iter().map(|s| s.into_bigint()).collect();
+            let table = Table::new(&bases);
+            let (entries, counts) = table.sort_by_bucket(&integers);
+            assert!(table.lines(&adder, &entries, &counts).is_none());
+        }
     }
 }
