@@ -122,7 +122,7 @@ def contribute(
         if path.exists():
             raise FileExists(f"{path} exists already; it is not overwritten.")
     role = _role(certificate, key)
-    before, visit = _begin(source, _digest(other_powers), patience, ca_file)
+    before, visit = _begin(source, _digest(other_powers), patience, ca_file, role)
     note(f"Verified: {before.num_people} people contributed before you.")
     started = time.monotonic()
     with progress_bar("Contributing") as progress:
@@ -270,6 +270,13 @@ def serve(
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="The port; 0 takes a free one.", min=0, max=65535)] = 8480,
     turn_seconds: Annotated[float, typer.Option(help="How long a contributor has.", min=1)] = 1800.0,
+    root: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="Let only institutions with a certificate under this root contribute, once each; PEM; may "
+            "be repeated."
+        ),
+    ] = None,
     tls_certificate: Annotated[Path | None, typer.Option(help="For https: the chain in PEM.")] = None,
     tls_key: Annotated[Path | None, typer.Option(help="For https: its key in PEM.")] = None,
     other_powers: OtherPowers = None,
@@ -293,6 +300,7 @@ def serve(
             drop,
             directory,
             other_powers=_digest(other_powers),
+            roots=_certificates(root or []),
             turn_seconds=turn_seconds,
             on_progress=progress,
         )
@@ -310,8 +318,43 @@ def serve(
     note(f"The newest state is in {drop}." if found.state.hashes else "Nobody has contributed.")
 
 
+@app.command()
+def mirror(
+    url: Annotated[str, typer.Argument(help="A drop's URL.", show_default=False)],
+    out: Annotated[
+        Path, typer.Argument(metavar="DIR", help="Where copies are kept, new or not.", show_default=False)
+    ],
+    ca_file: Annotated[Path | None, typer.Option(help="For https: the roots to trust, in PEM.")] = None,
+    other_powers: OtherPowers = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Copy what a drop shows, verify it, and refuse it if it takes anything back that a copy here has.
+
+    Run it as often as you like. The directory can be served as a drop of its own if this one is lost.
+
+    Example: anofel setup ceremony mirror https://drop.example:8480 copies
+    """
+    from anofel.network.transport import Transport
+    from anofel.roles.ceremony.mirror import Mirror
+
+    with progress_bar("Verifying the ceremony") as progress:
+        kept = Mirror(out, other_powers=_digest(other_powers), on_progress=progress)
+        added = kept.update(Transport(url, ca_file=ca_file))
+    shown = {
+        "directory": str(kept.newest),
+        "contributions": len(kept.state.hashes),
+        "new_contributions": added,
+        "ended": kept.state.has_ended,
+        "transcript": kept.state.digest.hex(),
+    }
+    if as_json:
+        print_json(shown)
+        return
+    _show("The ceremony so far", shown)
+
+
 def _begin(
-    source: str, other: bytes | None, patience: float, ca_file: Path | None
+    source: str, other: bytes | None, patience: float, ca_file: Path | None, role: Any
 ) -> "tuple[CeremonyTranscript, Visit | None]":
     """Read or fetch the ceremony so far and verify it; at a drop, wait for the turn first."""
     from anofel.proofs.ceremony.transcript import CeremonyTranscript
@@ -321,7 +364,7 @@ def _begin(
         from anofel.network.transport import Transport
         from anofel.roles.ceremony.visit import Visit
 
-        visit = Visit(Transport(source, ca_file=ca_file))
+        visit = Visit(Transport(source, ca_file=ca_file), role)
         seconds = visit.wait(patience, note)
         note(f"It is your turn, for {seconds:.0f} seconds.")
     with progress_bar("Verifying the ceremony so far") as progress:
@@ -372,27 +415,33 @@ def _check_signers(
     certificate: Path | None,
     roots: list[Path],
 ) -> None:
+    from anofel.errors import InvalidInput
+
+    if certificate is not None:
+        if not mine:
+            raise InvalidInput("--certificate needs --mine, the receipt that it should have signed.")
+        for receipt in mine:
+            receipt.expect_signer(_certificates([certificate])[0])
+    trusted = _certificates(roots)
+    for receipt in (*found.receipts, *mine) if trusted else ():
+        receipt.verify_signer(trusted)
+
+
+def _certificates(paths: list[Path]) -> list[bytes]:
+    """Return the certificates of files in PEM."""
     from cryptography import x509
     from cryptography.hazmat.primitives.serialization import Encoding
 
     from anofel.disk.files import read_small_file
     from anofel.errors import InvalidInput
 
-    def load(path: Path) -> list[bytes]:
+    found = []
+    for path in paths:
         try:
-            loaded = x509.load_pem_x509_certificates(read_small_file(path))
+            found += x509.load_pem_x509_certificates(read_small_file(path))
         except ValueError:
             raise InvalidInput(f"{path} holds no certificates in PEM.") from None
-        return [made.public_bytes(Encoding.DER) for made in loaded]
-
-    if certificate is not None:
-        if not mine:
-            raise InvalidInput("--certificate needs --mine, the receipt that it should have signed.")
-        for receipt in mine:
-            receipt.expect_signer(load(certificate)[0])
-    trusted = [der for path in roots for der in load(path)]
-    for receipt in (*found.receipts, *mine) if trusted else ():
-        receipt.verify_signer(trusted)
+    return [made.public_bytes(Encoding.DER) for made in found]
 
 
 def _report(found: "CeremonyTranscript", verdict: "Verdict | None") -> dict[str, Any]:

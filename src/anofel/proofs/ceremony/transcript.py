@@ -6,7 +6,8 @@ far; ``NNNN.receipt.json`` are receipts. Nothing in ``ceremony.json`` is believe
 """
 
 import hashlib
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Final, Literal, Self
@@ -30,6 +31,7 @@ MIN_PEOPLE: Final = 2
 AGREEMENT: Final = "ceremony.json"
 POWERS: Final = "powers.ptau"
 MAX_FILE: Final = 1 << 30
+RECEIPT_NAME: Final = re.compile(r"[0-9]{4}\.receipt\.json")
 
 OnProgress = Callable[[int, int, str], None]
 
@@ -89,8 +91,10 @@ class CeremonyTranscript:
         4. Every key follows from its first key by the contributions in its log.
         5. The keys are not tied to each other.
         6. Every receipt belongs to a contribution, and its signature fits.
+        7. There is no other file: the names come from strangers, and the files are written under them.
         """
         agreement = read_agreement(files)
+        check_names(files)  # (7)
         data = _file(files, POWERS)
         total = 2 + 2 * len(agreement.statements)
         on_progress(0, total, "Reading the powers of tau")
@@ -275,13 +279,25 @@ def read_agreement(files: dict[str, bytes]) -> CeremonyAgreement:
     return made
 
 
+def check_names(names: Iterable[str]) -> None:
+    """Refuse files that no ceremony has. Raises ``InvalidInput``."""
+    known = {AGREEMENT, POWERS}
+    for statement in STATEMENTS:
+        known |= {f"{statement}.first.zkey", f"{statement}.zkey"}
+    for name in names:
+        if name not in known and not RECEIPT_NAME.fullmatch(name):
+            raise InvalidInput(f"There is a file named {printable(name)!r}, which no ceremony has.")
+
+
 def read_directory(path: Path) -> dict[str, bytes]:
     """Read the files of a ceremony's directory; others are left alone. Raises ``InvalidInput``."""
     files = {AGREEMENT: read_file(path / AGREEMENT), POWERS: read_file(path / POWERS)}
     for name in read_agreement(files).statements:
         for file in (f"{name}.first.zkey", f"{name}.zkey"):
             files[file] = read_file(path / file)
-    return files | {found.name: read_file(found) for found in sorted(path.glob("????.receipt.json"))}
+    return files | {
+        found.name: read_file(found) for found in sorted(path.glob("[0-9][0-9][0-9][0-9].receipt.json"))
+    }
 
 
 def read_file(path: Path) -> bytes:
@@ -302,7 +318,9 @@ def _file(files: dict[str, bytes], name: str) -> bytes:
 
 def _receipts(files: dict[str, bytes]) -> tuple[ContributionReceipt, ...]:
     return tuple(
-        ContributionReceipt.from_bytes(data) for name, data in sorted(files.items()) if "receipt" in name
+        ContributionReceipt.from_bytes(data)
+        for name, data in sorted(files.items())
+        if RECEIPT_NAME.fullmatch(name)
     )
 
 

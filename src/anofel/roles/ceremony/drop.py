@@ -8,12 +8,16 @@ contributors and everybody else verify for themselves.
 3. Only who has the turn hands anything in, and no file is larger than what it replaces, but for a little.
 4. A state is taken only if it adds one person's contribution and everything about it holds.
 5. Every state is a directory of its own that appears whole; a drop that starts again goes on from the newest.
+6. With roots, only an institution with a certificate under one of them gets a place, and one place: it signs
+   the drop's challenge, which changes with every place given.
+7. With roots, a state is taken only with a receipt that the institution which has the turn signed, and an
+   institution contributes once.
 """
 
 import json
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -21,6 +25,7 @@ from typing import Final
 from anofel.errors import AnofelError
 from anofel.proofs.ceremony.receipts import ContributionReceipt
 from anofel.proofs.ceremony.transcript import CeremonyTranscript, OnProgress, no_progress
+from anofel.roles.ceremony.institutions import PlaceRequest, institution, signers
 
 TURN_SECONDS: Final = 1800.0
 WAIT_SECONDS: Final = 60.0
@@ -43,6 +48,8 @@ class DropRefused(AnofelError):
 @dataclass(slots=True)
 class _Visitor:
     asked: float
+    institution: str
+    """Empty at a drop without roots."""
     turn_ends: float | None = None
     files: dict[str, bytes] = field(default_factory=dict)
 
@@ -55,11 +62,14 @@ class Drop:
         path: Path,
         state: CeremonyTranscript,
         *,
+        roots: Sequence[bytes] = (),
         turn_seconds: float = TURN_SECONDS,
         wait_seconds: float = WAIT_SECONDS,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.path, self.state = path, state
+        self._roots, self._challenge = roots, secrets.token_hex(32)
+        self._contributed = signers(state.receipts, roots) if roots else set()
         self._turn_seconds, self._wait_seconds, self._clock = turn_seconds, wait_seconds, clock
         self._visitors: dict[str, _Visitor] = {}
         """By ticket, in the order in which they came."""
@@ -73,20 +83,20 @@ class Drop:
         start: Path,
         *,
         other_powers: bytes | None = None,
+        roots: Sequence[bytes] = (),
         turn_seconds: float = TURN_SECONDS,
         on_progress: OnProgress = no_progress,
     ) -> "Drop":
         """Go on from the newest state in the drop's directory, or from ``start`` (5)."""
-        states = sorted(found for found in path.glob("[0-9][0-9][0-9][0-9]") if found.is_dir())
-        newest = states[-1] if states else start
-        state = CeremonyTranscript.open(newest, other_powers=other_powers, on_progress=on_progress)
-        if states:
+        found = newest_state(path)
+        state = CeremonyTranscript.open(found or start, other_powers=other_powers, on_progress=on_progress)
+        if found:
             begun = CeremonyTranscript.open(start, other_powers=other_powers, on_progress=on_progress)
             if begun.hashes != state.hashes[: len(begun.hashes)] or begun.agreement != state.agreement:
                 raise DropRefused(
                     "another-ceremony", f"{path} holds states of another ceremony than {start}."
                 )
-        return cls(path, state, turn_seconds=turn_seconds)
+        return cls(path, state, roots=roots, turn_seconds=turn_seconds)
 
     def describe(self) -> bytes:
         """Say publicly what there is."""
@@ -94,22 +104,38 @@ class Drop:
         shown = {
             "contributions": len(self.state.hashes),
             "ended": self.state.has_ended,
+            "hashes": [{name: made.hex() for name, made in hashes.items()} for hashes in self.state.hashes],
+            "challenge": self._challenge if self._roots else "",
             "waiting": len(self._visitors),
             "files": {name: len(data) for name, data in self.state.files.items()},
         }
         return json.dumps(shown).encode()
 
-    def join(self) -> str:
-        """Take a place in the queue and return its ticket."""
+    def join(self, request: bytes = b"") -> str:
+        """Take a place in the queue and return its ticket. With roots, the request is signed (6)."""
         self._tidy()
         if self.state.has_ended:
             raise DropRefused("ceremony-ended", "The ceremony has ended.")
+        who = self._admit(request) if self._roots else ""
         if len(self._visitors) >= MAX_WAITING:
             raise DropRefused("queue-full", "Too many wait already; come back later.")
         ticket = secrets.token_hex(32)
-        self._visitors[ticket] = _Visitor(self._clock())
+        self._visitors[ticket] = _Visitor(self._clock(), who)
         self._tidy()
         return ticket
+
+    def _admit(self, request: bytes) -> str:
+        """Return which institution asks for a place (6); a place that it had is given up."""
+        asked = PlaceRequest.from_bytes(request)
+        if asked.challenge != self._challenge:
+            raise DropRefused("challenge-changed", "Somebody else came first; ask with the new challenge.")
+        who = institution(asked.verify(self._roots))
+        if who in self._contributed:
+            raise DropRefused("has-contributed", "This institution has contributed already.")  # (7)
+        self._challenge = secrets.token_hex(32)
+        for ticket in [ticket for ticket, visitor in self._visitors.items() if visitor.institution == who]:
+            del self._visitors[ticket]
+        return who
 
     def place(self, ticket: str) -> tuple[int, float]:
         """Return how many are before somebody, and how many seconds are left of its turn."""
@@ -139,14 +165,20 @@ class Drop:
         if ticket in self._taken:
             return self._taken[ticket]
         self._require_turn(ticket)
-        files = dict(self._find(ticket).files)
+        visitor = self._find(ticket)
+        files = dict(visitor.files)
         receipt = files.pop(RECEIPT, None)
         after = self.state.take(files)
         if receipt is not None:
             after = after.with_receipt(ContributionReceipt.from_bytes(receipt))
+        if self._roots and signers(after.receipts[len(self.state.receipts) :], self._roots) != {
+            visitor.institution
+        }:  # (7)
+            raise DropRefused("receipt-missing", "The institution that has the turn signs the receipt here.")
         number = len(after.hashes)
         after.write(self.path / f"{number:04}")
         self.state = after
+        self._contributed.add(visitor.institution)
         self._taken[ticket] = number
         self._visitors.pop(ticket, None)
         self._tidy()
@@ -184,3 +216,9 @@ class Drop:
             if visitor.turn_ends is None:
                 visitor.turn_ends = now + self._turn_seconds
             break
+
+
+def newest_state(path: Path) -> Path | None:
+    """Return the newest state in the directory of a drop or a mirror."""
+    states = sorted(found for found in path.glob("[0-9][0-9][0-9][0-9]") if found.is_dir())
+    return states[-1] if states else None

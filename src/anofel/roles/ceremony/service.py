@@ -1,7 +1,8 @@
 """The drop of a ceremony over HTTP.
 
 ``GET /v1/ceremony``: what there is. ``GET /v1/files/{name}``: a file of the newest state.
-``POST /v1/turns``: a ticket for the queue. ``GET /v1/turns/{ticket}``: one's place; ask while you wait.
+``POST /v1/turns``: a ticket for the queue, signed where the drop has roots.
+``GET /v1/turns/{ticket}``: one's place; ask while you wait.
 ``PUT /v1/turns/{ticket}/{name}``: hand a file in. ``POST /v1/turns/{ticket}``: that was all; take it.
 """
 
@@ -22,7 +23,7 @@ from anofel.errors import AnofelError
 from anofel.network.transport import JSON, OCTETS
 from anofel.node.api_problems import BadRequest, on_bug, on_http_exception, problem
 from anofel.node.api_requests import body_chunks, declared_length
-from anofel.roles.ceremony.drop import Drop, DropRefused
+from anofel.roles.ceremony.drop import MAX_RECEIPT, Drop, DropRefused
 from anofel.serving.listening import Tls
 from anofel.serving.server import GuardedServer
 
@@ -65,8 +66,8 @@ async def _file(request: Request) -> Response:
 
 
 async def _join(request: Request) -> Response:
-    await _body(request, 0)
-    return _answer(json.dumps({"ticket": _drop(request).join()}).encode())
+    signed = await _body(request, MAX_RECEIPT)
+    return _answer(json.dumps({"ticket": _drop(request).join(signed)}).encode())
 
 
 async def _place(request: Request) -> Response:

@@ -7,12 +7,22 @@ from typing import Any, Final
 import msgspec
 
 from anofel.errors import AnofelError, InvalidInput
-from anofel.network.transport import Transport
-from anofel.proofs.ceremony.transcript import AGREEMENT, MAX_FILE, CeremonyTranscript, OnProgress, no_progress
+from anofel.network.transport import Refused, Transport
+from anofel.pki.certificates import RoleKey
+from anofel.proofs.ceremony.transcript import (
+    AGREEMENT,
+    MAX_FILE,
+    CeremonyTranscript,
+    OnProgress,
+    check_names,
+    no_progress,
+)
 from anofel.roles.ceremony.drop import RECEIPT
+from anofel.roles.ceremony.institutions import PlaceRequest
 
 POLL_SECONDS: Final = 5.0
 MAX_FILES: Final = 1100
+JOIN_ATTEMPTS: Final = 20
 
 
 class WaitedForTurn(AnofelError):
@@ -25,8 +35,8 @@ class WaitedForTurn(AnofelError):
 class Visit:
     """One contributor's dealings with a drop, which it trusts for nothing."""
 
-    def __init__(self, transport: Transport) -> None:
-        self._transport = transport
+    def __init__(self, transport: Transport, role: RoleKey | None = None) -> None:
+        self._transport, self._role = transport, role
         self._ticket = ""
 
     def wait(
@@ -34,7 +44,7 @@ class Visit:
     ) -> float:
         """Wait for the turn and return how many seconds it has. Raises ``WaitedForTurn``."""
         ends, said = time.monotonic() + patience, None
-        self._ticket = str(_object(self._transport.post("/v1/turns", b""), "ticket"))
+        self._ticket = self._join()
         if not self._ticket.isalnum():
             raise InvalidInput("The drop's ticket cannot be used.")
         while True:
@@ -49,6 +59,20 @@ class Visit:
                 raise WaitedForTurn(f"{before} were still before you after {patience:.0f} seconds.")
             time.sleep(poll_seconds)
 
+    def _join(self) -> str:
+        """Ask for a place; a drop of institutions wants its challenge signed, and others come at once."""
+        for attempt in range(JOIN_ATTEMPTS):
+            challenge = str(_object(self._transport.get("/v1/ceremony"), "challenge"))
+            if challenge and self._role is None:
+                raise InvalidInput("This drop takes institutions alone: give --certificate and --key.")
+            signed = PlaceRequest.make(challenge, self._role).to_bytes() if self._role and challenge else b""
+            try:
+                return str(_object(self._transport.post("/v1/turns", signed), "ticket"))
+            except Refused as refused:
+                if refused.code != "challenge-changed" or attempt + 1 == JOIN_ATTEMPTS:
+                    raise
+        raise AssertionError("the last attempt returns or raises")
+
     def fetch(
         self, *, other_powers: bytes | None, on_progress: OnProgress = no_progress
     ) -> CeremonyTranscript:
@@ -56,6 +80,7 @@ class Visit:
         listed = _object(self._transport.get("/v1/ceremony"), "files")
         if not isinstance(listed, dict) or len(listed) > MAX_FILES or AGREEMENT not in listed:
             raise InvalidInput("The drop does not say what it has.")
+        check_names(listed)
         files = {}
         for place, name in enumerate(listed):
             on_progress(place, len(listed), f"Fetching {name}")
