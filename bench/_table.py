@@ -45,6 +45,11 @@ def machine() -> str:
     return f"{name}, {os.cpu_count()} cores, Python {platform.python_version()}, load {load}"
 
 
+def cpu_flags() -> list[str]:
+    """Return what the processor can do, where the system tells."""
+    return next((line.split(":", 1)[1].split() for line in _cpu_lines() if line.startswith("flags")), [])
+
+
 def _cpu_lines() -> list[str]:
     try:
         return Path("/proc/cpuinfo").read_text().splitlines()

@@ -1,8 +1,10 @@
 """The programs that bench/proofs.py measures, each kept running so that start-up is in no figure."""
 
 import contextlib
+import hashlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -18,6 +20,7 @@ from rich.console import Console
 ROOT = Path(__file__).resolve().parents[1]
 CACHE = ROOT / ".cache"
 SNARKJS = ROOT / "tools" / "snarkjs"
+GNARK = ROOT / "tools" / "gnark"
 # Both statements have at most 2^13 rows.
 POWER = 13
 
@@ -129,6 +132,47 @@ class Snarkjs:
         return Taken(*self._server.ask(work, *files))
 
 
+class Gnark:
+    """A running gnark with keys of its own, on the constraints that we exported, row by row."""
+
+    def __init__(self, program: Path, files: dict[str, tuple[Path, Path]]) -> None:
+        """Start the program."""
+        self._files = files
+        self._server = Server([program])
+
+    @classmethod
+    @contextlib.contextmanager
+    def start(
+        cls, circuits: Circuits, statements: Sequence[str], progress: Console
+    ) -> Iterator["Gnark | None"]:
+        """Build the program where it is not cached, and run it; none without Go."""
+        if shutil.which("go") is None:
+            yield None
+            return
+        digest = hashlib.sha256()
+        for name in ("go.mod", "go.sum", "main.go"):
+            digest.update((GNARK / name).read_bytes())
+        program = CACHE / f"gnark-{digest.hexdigest()[:16]}"
+        if not program.exists():
+            progress.print("Go fetches and builds gnark (once; some minutes) ...")
+            CACHE.mkdir(exist_ok=True)
+            subprocess.run(["go", "build", "-mod=readonly", "-o", program, "."], cwd=GNARK, check=True)
+        with tempfile.TemporaryDirectory() as scratch:
+            files = {}
+            for name in statements:
+                circuits.export(name, Path(scratch))
+                files[name] = (Path(scratch, f"{name}.r1cs"), Path(scratch, f"{name}.wtns"))
+            gnark = cls(program, files)
+            try:
+                yield gnark
+            finally:
+                gnark._server.close()
+
+    def measure(self, work: str, statement: str) -> Taken:
+        """What one piece of work takes; gnark's key is made before, at the first of it."""
+        return Taken(*self._server.ask(work, *self._files[statement]))
+
+
 def _with_key(circuits: Circuits, installed: Path, name: str, digest: str, progress: Console) -> Path:
     """Make a folder with a statement's files and snarkjs's key for it, cached by the constraints' digest."""
     directory = CACHE / "bench" / f"{name}-{digest[:16]}"
@@ -149,7 +193,7 @@ def _with_key(circuits: Circuits, installed: Path, name: str, digest: str, progr
     return directory
 
 
-def machine(snarkjs: Snarkjs | None) -> list[str]:
+def machine(snarkjs: Snarkjs | None, gnark: Gnark | None) -> list[str]:
     """Say where and with which versions this ran."""
     locked = tomllib.loads((ROOT / "Cargo.lock").read_text())["package"]
     ark = next(package["version"] for package in locked if package["name"] == "ark-groth16")
@@ -157,6 +201,11 @@ def machine(snarkjs: Snarkjs | None) -> list[str]:
     if snarkjs is not None:
         wanted = json.loads((SNARKJS / "package.json").read_text())["dependencies"]["snarkjs"]
         versions += [f"snarkjs {wanted}", f"Node {_output('node', '--version')}"]
+    if gnark is not None:
+        wanted = next(line for line in (GNARK / "go.mod").read_text().splitlines() if "/gnark v" in line)
+        versions += [f"gnark {wanted.split()[-1]}", _output("go", "env", "GOVERSION")]
+    wide = "avx512ifma" in " ".join(_table.cpu_flags())
+    versions.append(f"{'with' if wide else 'without'} AVX-512 IFMA")
     return [_table.machine(), "; ".join(versions)]
 
 

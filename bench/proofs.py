@@ -5,20 +5,22 @@
 What is in a figure of proving:
   ours         the values of all variables, the check that they satisfy the statement, the proof
   ark-groth16  its constraints laid down and the proof; the values of the variables are given to it
+  gnark        the check that the values of the variables satisfy the constraints, and the proof
   snarkjs      the proof, with the values of the variables in memory and its workers running
 
-All three use every core. Programs take turns run by run, so that a busy moment hits all of them. The
-CPU time of all cores together, a mean, is the figure that a busy machine disturbs least.
+gnark and snarkjs have our constraints, row by row, and make keys of their own. All use every core.
+Programs take turns run by run, so that a busy moment hits all of them. The CPU time of all cores together, a
+mean, is the figure that a busy machine disturbs least.
 """
 
 import argparse
 import json
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean, median
 
 import _table
-from peers import Circuits, Snarkjs, Taken, machine
+from peers import Circuits, Gnark, Snarkjs, Taken, machine
 from rich.console import Console
 from rich.table import Table
 
@@ -39,12 +41,20 @@ class Row(_table.Row):
 class Samples:
     """Milliseconds by name, taken in turns."""
 
-    def __init__(self, circuits: Circuits, snarkjs: Snarkjs | None, runs: int, console: Console) -> None:
+    def __init__(
+        self, circuits: Circuits, peers: dict[str, Snarkjs | Gnark | None], runs: int, console: Console
+    ) -> None:
         """Measure nothing yet."""
-        self._circuits, self._snarkjs = circuits, snarkjs
+        self._circuits = circuits
+        self._peers = {name: peer for name, peer in peers.items() if peer is not None}
         self._runs, self._console = runs, console
         self._samples: dict[tuple[str, str], list[float]] = {}
         self._cpu: dict[tuple[str, str], list[float]] = {}
+
+    @property
+    def peers(self) -> list[str]:
+        """The peers that are other programs, and were found."""
+        return list(self._peers)
 
     def take(self, *names: tuple[str, str]) -> None:
         """Measure each (work, statement) once to warm up, then `runs` times in turns."""
@@ -59,10 +69,10 @@ class Samples:
                     self._cpu.setdefault((work, statement), []).append(1000 * taken.cpu)
 
     def _once(self, work: str, statement: str) -> Taken:
-        if not work.startswith("snarkjs-"):
-            return self._circuits.measure(work, statement)
-        assert self._snarkjs is not None, "only asked for where snarkjs was found"
-        return self._snarkjs.measure(work.removeprefix("snarkjs-"), statement)
+        peer, _, rest = work.partition("-")
+        if peer in self._peers:
+            return self._peers[peer].measure(rest, statement)
+        return self._circuits.measure(work, statement)
 
     def row(
         self,
@@ -83,44 +93,58 @@ class Samples:
         text = f"≤ {bar:g} ms" if bar > 1 else f"≤ {bar:.3g}"
         return Row(name, own, "ms", peer_name, other, spread, text, found is not None and found <= bar)
 
-    def cpu_rows(self, name: str, ours: tuple[str, str], peer_name: str, peer: tuple[str, str]) -> list[Row]:
-        """Compare two means of CPU time, where the system tells."""
+    def cpu_rows(
+        self,
+        name: str,
+        ours: tuple[str, str],
+        peer_name: str,
+        peer: tuple[str, str],
+        bar: float | None = None,
+    ) -> list[Row]:
+        """Compare two means of CPU time, where the system tells; the bar is a ratio."""
         if ours not in self._cpu or peer not in self._cpu:
             return []
-        return [Row(name, fmean(self._cpu[ours]), "ms CPU", peer_name, fmean(self._cpu[peer]))]
+        row = Row(name, fmean(self._cpu[ours]), "ms CPU", peer_name, fmean(self._cpu[peer]))
+        if bar is None or row.ratio is None:
+            return [row]
+        return [replace(row, bar=f"≤ {bar:.3g}", met=row.ratio <= bar)]
 
     def _spread(self, name: tuple[str, str]) -> str:
         values = self._samples[name]
         return f"{number(min(values))}–{number(max(values))}"
 
 
-def prove_rows(samples: Samples, with_snarkjs: bool) -> list[Row]:
-    """Proving, against both peers."""
-    works = ["prove", "stock-prove"] + ["snarkjs-prove"] * with_snarkjs
+def prove_rows(samples: Samples) -> list[Row]:
+    """Proving, against all peers."""
+    works = ["prove", "stock-prove", *(f"{peer}-prove" for peer in samples.peers)]
     samples.take(*((work, statement) for statement in STATEMENTS for work in works))
     bars = {"submission": 0.5, "registration": 0.6}
     rows = []
     for statement in STATEMENTS:
         name, ours, stock = f"prove {statement}", ("prove", statement), ("stock-prove", statement)
         rows.append(samples.row(name, ours, "ark-groth16", stock, bars[statement]))
-        rows += samples.cpu_rows(name, ours, "ark-groth16", stock)
-        if with_snarkjs:
-            peer, bar = ("snarkjs-prove", statement), 1 / 6 if statement == "submission" else None
-            rows.append(samples.row(name, ours, "snarkjs", peer, bar))
-            rows += samples.cpu_rows(name, ours, "snarkjs", peer)
+        cpu_bar = 1 / 3 if statement == "submission" else None
+        rows += samples.cpu_rows(name, ours, "ark-groth16", stock, cpu_bar)
+        for peer in samples.peers:
+            theirs = (f"{peer}-prove", statement)
+            bar = 1 / 6 if (peer, statement) == ("snarkjs", "submission") else None
+            rows.append(samples.row(name, ours, peer, theirs, bar))
+            rows += samples.cpu_rows(name, ours, peer, theirs)
     return rows
 
 
-def verify_rows(samples: Samples, with_snarkjs: bool) -> list[Row]:
+def verify_rows(samples: Samples) -> list[Row]:
     """One proof, and a batch of 64."""
     one, batch = ("verify", "submission"), ("verify-batch", "submission")
-    snarkjs = ("snarkjs-verify", "submission")
-    samples.take(one, batch, *[snarkjs] * with_snarkjs)
-    peer = ("snarkjs", snarkjs) if with_snarkjs else (None, None)
-    return [
-        samples.row("verify one", one, *peer),
-        samples.row("verify in a batch of 64, each", batch, "ours, one by one", one, 0.4),
-    ]
+    samples.take(one, batch, *((f"{peer}-verify", "submission") for peer in samples.peers))
+    rows = []
+    for peer in samples.peers:
+        theirs = (f"{peer}-verify", "submission")
+        rows.append(samples.row("verify one", one, peer, theirs, 1.0 if peer == "gnark" else None))
+        rows += samples.cpu_rows("verify one", one, peer, theirs)
+    if not rows:
+        rows.append(samples.row("verify one", one))
+    return [*rows, samples.row("verify in a batch of 64, each", batch, "ours, one by one", one, 0.4)]
 
 
 def key_rows(samples: Samples) -> list[Row]:
@@ -194,13 +218,16 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=10, help="runs of each measurement (default 10)")
     arguments = parser.parse_args()
     progress = Console(stderr=True)
-    with Circuits() as circuits, Snarkjs.start(circuits, STATEMENTS, progress) as snarkjs:
+    with (
+        Circuits() as circuits,
+        Snarkjs.start(circuits, STATEMENTS, progress) as snarkjs,
+        Gnark.start(circuits, STATEMENTS, progress) as gnark,
+    ):
         sizes = circuits.describe()
-        samples = Samples(circuits, snarkjs, arguments.runs, progress)
-        rows = prove_rows(samples, snarkjs is not None)
-        rows += verify_rows(samples, snarkjs is not None)
+        samples = Samples(circuits, {"gnark": gnark, "snarkjs": snarkjs}, arguments.runs, progress)
+        rows = prove_rows(samples) + verify_rows(samples)
         rows += key_rows(samples) + size_rows(sizes) + depth_rows(samples, sizes)
-        about = machine(snarkjs)
+        about = machine(snarkjs, gnark)
     if arguments.json:
         json.dump([row.document() for row in rows], sys.stdout, indent=2)
         print()
@@ -212,6 +239,8 @@ def main() -> None:
     print_table(rows, output)
     if snarkjs is None:
         output.print("snarkjs was not measured: Node or npm was not found.")
+    if gnark is None:
+        output.print("gnark was not measured: Go was not found.")
 
 
 if __name__ == "__main__":
