@@ -42,6 +42,16 @@ def test_groups_are_dealt_and_opened_alone():
     assert (result.outcome, result.count) == ("summed", result.posts)
 
 
+def test_two_tasks_with_groups_are_no_bundle():
+    """A board would never put them into one (``docs/groups.md``)."""
+    clients, few = iid(make_dataset(40), 4, 0), {"expected_clients": 8}
+    tasks = [
+        make_task(task={"name": name}, privacy=FEW | few, groups={"number": 2}) for name in ("one", "two")
+    ]
+    with pytest.raises(InvalidInput, match="One task of a bundle may have groups"):
+        make_bundle([SimulatedTask(task, clients) for task in tasks])
+
+
 def test_a_bundle_has_room_for_the_posts_of_all_its_tasks():
     sizes = [entry.task.privacy.max_posts for entry in make_bundle([part("one", 5), part("two", 6)])]
     assert sizes == [11, 11]

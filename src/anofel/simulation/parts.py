@@ -168,6 +168,8 @@ def make_bundle(tasks: Sequence[SimulatedTask]) -> list[SimulatedTask]:
     names = [part.task.name for part in tasks]
     if len(set(names)) != len(names):
         raise InvalidInput("The tasks of a simulation need different names.")
+    if sum(part.task.groups is not None for part in tasks) > 1:
+        raise InvalidInput("One task of a bundle may have groups; simulate the others by themselves.")
     for part in tasks:
         _check_clients(part)
     posts = max(sum(len(part.clients) for part in tasks), *(part.task.privacy.max_posts for part in tasks))
