@@ -21,13 +21,15 @@ def test_metric_slots_are_summed_stripped_and_read_by_everybody(keys: KeyDirecto
     world.offer_certifier_key()
     world.establish()
     world.board.next_block()
-    task = a_task("measured", metrics={"names": ["accuracy", "loss"], "share": "0.5"})
+    task = a_task("measured", metrics={"names": ["accuracy", "loss"], "share": "0.5", "proven_ranges": True})
     owner = world.announce(world.committees[0], task)
     world.add_clients(3)
     world.board.next_block()
     world.post_first_model(owner)
     world.board.next_block()
-    assert world.task_state(owner).facts.limits.length == task.model.parameters + 2
+    limits = world.task_state(owner).facts.limits
+    assert limits.length == task.model.parameters + 2
+    assert [one.coordinate for one in limits.ranges] == [limits.length - 2, limits.length - 1]
 
     plan, trainer, before = Plan.of(task), trainer_of(task), owner.model
     assert before is not None

@@ -36,8 +36,10 @@ def failing(statement: Statement) -> list[str]:
     """Return the names of the equations that do not hold; for vectors of one block."""
     assert statement.limits.length <= N
     widths = Widths(statement.limits)
+    places = [Place(widths, *chosen) for chosen in statement.limits.ranges]
+    entries = sum(1 + 2 * place.bits for place in places)
     packed, wrapped = statement.payload[: N * widths.w // 8], statement.payload[N * widths.w // 8 :][: N * 32]
-    proof = Proof(statement.payload[N * widths.w // 8 + N * 32 :])
+    proof = Proof(statement.payload[N * widths.w // 8 + N * 32 :], entries)
     if not all(2**60 <= p < 2**116 - 2**60 for p in proof.shown):
         return ["range"]
     fields = [*covered(statement, widths, wrapped, packed), ("salt", proof.salt)]
@@ -46,7 +48,7 @@ def failing(statement: Statement) -> list[str]:
     rho = residues(stream(seed(fields, "rho"), 8 * 2 * RELATIONS * ROWS), RELATIONS * ROWS)
     fields.append(("commitment", proof.points[1]))
     rows = np.frombuffer(stream(seed(fields, "rows"), 68 * RANGE_ROWS), np.uint8).reshape(RANGE_ROWS, 68)
-    m = np.unpackbits(rows, axis=1, bitorder="little")[:, :COLUMNS]
+    m = np.unpackbits(rows, axis=1, bitorder="little")[:, : COLUMNS + len(places)]
     fields.append(("masked sums", b"".join(p.to_bytes(15, "little") for p in proof.shown)))
     weights = {
         name: weight_list(fields, name, count)
@@ -54,7 +56,8 @@ def failing(statement: Statement) -> list[str]:
             ("relations", RELATIONS),
             ("secret", ROWS),
             ("range", RANGE_ROWS),
-            ("squares", 2 + NORM_BITS + SECRET_BITS),
+            ("squares", 2 + NORM_BITS + SECRET_BITS + sum(2 * place.bits for place in places)),
+            ("coordinates", 2 * len(places)),
         )
     }
     c = transcript.scalar(DOMAIN, [*fields, ("first messages", b"".join(proof.points[2:]))])
@@ -80,26 +83,46 @@ def failing(statement: Statement) -> list[str]:
         second[number] = columns[2 * ROWS + number] - g * Q
     second[RELATIONS:] = omega
 
+    xi, on_bits = xi[: 2 + NORM_BITS + SECRET_BITS], xi[2 + NORM_BITS + SECRET_BITS :]
     squares = [xi[0]] * ROWS + [xi[1]] * ROWS + xi[2:]
     linear = [0] * (2 * ROWS)
     linear += [xi[0] * 2**i - xi[2 + i] for i in range(NORM_BITS)]
     linear += [xi[1] * 2**i - xi[2 + NORM_BITS + i] for i in range(SECRET_BITS)]
-    x1, x2 = proof.scalars[:FIRST], proof.scalars[FIRST : FIRST + SECOND]
-    rho1, rho2, r, k, b, cross = proof.scalars[FIRST + SECOND :]
+    of_bit = 0
+    for number, place in enumerate(places):
+        there, room = weights["coordinates"][2 * number : 2 * number + 2]
+        row = [a[place.at - i] if i <= place.at else -a[N + place.at - i] for i in range(N)]
+        for j, value in enumerate(row):
+            on_secret[j] += there * (
+                value - Q if value > Q // 2 else value + Q if value < -(Q // 2) else value
+            )
+        first += [columns[COLUMNS + number] - there * Q]
+        first += [(there + room) * 2**i for i in range(place.bits)] + [room * 2**i for i in range(place.bits)]
+        squares += [0, *on_bits[: 2 * place.bits]]
+        linear += [0, *(-weight for weight in on_bits[: 2 * place.bits])]
+        on_bits = on_bits[2 * place.bits :]
+        of_bit += there * place.low - room * place.span
+        constant += there * (lifted[place.at] + place.error) + room * 2 * place.error
+
+    x1, x2 = proof.scalars[: FIRST + entries], proof.scalars[FIRST + entries : FIRST + entries + SECOND]
+    rho1, rho2, r, k, b, cross = proof.scalars[FIRST + entries + SECOND :]
     quadratic = sum(x * (s * x + c * li) for x, s, li in zip(x1, squares, linear, strict=True))
     quadratic -= c * b * xi[0] * (widths.one_squared - widths.zero_squared)
     quadratic -= c * c * (xi[0] * widths.zero_squared + xi[1] * 225 * 40068)
-    committed = sum(p * x for p, x in zip(first + second, x1 + x2, strict=True))
+    committed = sum(p * x for p, x in zip(first + second, x1 + x2, strict=True)) + of_bit * b
 
-    generators, h = make_generators()
+    generators, h = make_generators(entries)
     g_point, count_key = group.BASE, group.decode(statement.keys[N])
     x1_point, x2_point, *messages = (group.decode(point) for point in proof.points)
     keys = [group.decode(key) for key in statement.keys[:N]]
     secrets = [group.decode(wrapped[32 * j : 32 * j + 32]) for j in range(N)]
     u, v = group.decode(statement.bit[:32]), group.decode(statement.bit[32:])
     sums = {
-        "first": ([*x1, rho1, -1, -c], [*generators[:FIRST], h, messages[0], x1_point]),
-        "second": ([*x2, rho2, -1, -c], [*generators[FIRST:], h, messages[1], x2_point]),
+        "first": (
+            [*x1, rho1, -1, -c],
+            [*generators[:FIRST], *generators[FIRST + SECOND :], h, messages[0], x1_point],
+        ),
+        "second": ([*x2, rho2, -1, -c], [*generators[FIRST : FIRST + SECOND], h, messages[1], x2_point]),
         "linear": (
             [r * w for w in on_secret] + [-c * w for w in on_secret] + [c * constant - committed, -1],
             [*keys, *secrets, g_point, messages[2]],
@@ -132,9 +155,19 @@ class Widths:
         self.zero_squared, self.one_squared = 225 * noise, 225 * one * one
 
 
+class Place:
+    """A range in Z_q: lo, span, E and the bits of what is left."""
+
+    def __init__(self, widths: Widths, coordinate: int, low: int, high: int) -> None:
+        self.at, self.low = coordinate, Q * low // 2**widths.b
+        self.span = -(-Q * high // 2**widths.b) - self.low
+        self.error = 32 + Q // 2 ** (widths.w + 1) + 2
+        self.bits = (self.span + 2 * self.error).bit_length()
+
+
 class Proof:
-    def __init__(self, data: bytes) -> None:
-        assert len(data) == PROOF_BYTES
+    def __init__(self, data: bytes, entries: int) -> None:
+        assert len(data) == PROOF_BYTES + 32 * entries
         self.salt = data[:32]
         self.points = [data[32 + 32 * i : 64 + 32 * i] for i in range(10)]
         shown, rest = data[352 : 352 + RANGE_ROWS * 15], data[352 + RANGE_ROWS * 15 :]
@@ -147,6 +180,10 @@ def covered(statement: Statement, widths: Widths, wrapped: bytes, packed: bytes)
     def number(value: int | None) -> bytes:
         return (value or 0).to_bytes(8, "little")
 
+    ranges: transcript.Fields = []
+    for coordinate, low, high in statement.limits.ranges:
+        ends = b"".join(end.to_bytes(8, "little", signed=True) for end in (low, high))
+        ranges += [("ranged coordinate", number(coordinate)), ("range", ends)]
     post, where, limits = statement.context, statement.context.iteration, statement.limits
     return [
         ("genesis", where.genesis),
@@ -166,6 +203,7 @@ def covered(statement: Statement, widths: Widths, wrapped: bytes, packed: bytes)
         ("bound of a zero", widths.zero_squared.to_bytes(16, "little")),
         ("bound of a one", widths.one_squared.to_bytes(16, "little")),
         ("bound of the secret", (225 * 40068).to_bytes(16, "little")),
+        *ranges,
         ("count key", statement.keys[N]),
         ("encrypted bit", statement.bit),
         ("R", statement.r),
@@ -285,12 +323,12 @@ def public_coefficients(iteration: IterationContext, key_id: bytes) -> list[int]
 
 
 @cache
-def make_generators() -> tuple[list[group.Point], group.Point]:
+def make_generators(entries: int) -> tuple[list[group.Point], group.Point]:
     def point(number: int) -> group.Point:
         label = b"anofel/1/committee/lattice/contribution/generator"
         return from_uniform(hashlib.sha512(label + number.to_bytes(8, "little")).digest())
 
-    return [point(number) for number in range(1, FIRST + SECOND + 1)], point(0)
+    return [point(number) for number in range(1, FIRST + SECOND + entries + 1)], point(0)
 
 
 SQRT_AD_MINUS_ONE = 25063068953384623474111414158702152701244531502492656460079210482610430750235

@@ -8,7 +8,7 @@ import pytest
 
 from anofel._core.primitives import DatasetType, TypeBlinding, TypeCommitment
 from anofel.committee import count
-from anofel.committee.context import TaskLimits
+from anofel.committee.context import CoordinateRange, TaskLimits
 from anofel.committee.errors import DoesNotFit, InvalidContext, PayloadRefused, VectorRefused
 from anofel.committee.interface import Contribution, Envelope, Int64Vector, SubmittedPayload
 from tests.committee import plain_contribution as plain
@@ -17,6 +17,8 @@ from tests.committee.world import ITERATION, Committee, a_post, assume_counted, 
 
 LIMITS = TaskLimits(length=34, bound=1000, max_posts=20, min_clients=2, norm_bound=600, max_liars=1)
 """b = 16, and still with four times the norm; g = 5."""
+RANGED = replace(LIMITS, ranges=(CoordinateRange(2, -5, 40), CoordinateRange(33, 0, 102)))
+"""The same with two ranges, which one proof shows exactly."""
 WORDS = 2048 * 21 // 8
 WRAPPED = 2048 * 32
 
@@ -162,6 +164,57 @@ def test_a_proof_is_for_its_post_and_task_alone(lattice: Committee) -> None:
             lattice.scheme.verify_payload(lattice.key, context, LIMITS, made.envelope, made.payload)
 
 
+def within(number: int) -> Int64Vector:
+    """An update whose two ranged coordinates are at the ends of their ranges."""
+    values = update(number)
+    values[2], values[33] = -5, 102
+    return values
+
+
+def test_a_proof_with_ranges_is_longer_and_the_sum_decodes(lattice: Committee) -> None:
+    zeros = np.zeros(LIMITS.length, dtype=np.int64)
+    sent = {
+        1: contribute(lattice, 1, within(1), limits=RANGED),
+        2: contribute(lattice, 2, zeros, limits=RANGED, one=False),
+        3: contribute(lattice, 3, within(3), limits=RANGED),
+    }
+    assert {len(made.payload) for made in sent.values()} == {
+        lattice.scheme.payload_bytes(lattice.key, RANGED)
+    }
+    assert len(sent[1].payload) > WORDS + WRAPPED + plain.PROOF_BYTES
+    items = [SubmittedPayload(a_post(number), made.envelope, made.payload) for number, made in sent.items()]
+    accumulator = lattice.scheme.accumulator(lattice.key, ITERATION, RANGED)
+    for verdict in lattice.scheme.check_payloads(lattice.key, RANGED, items):
+        assert not isinstance(verdict, PayloadRefused)
+        accumulator.add(verdict)
+    total = accumulator.finish()
+    opened = open_sum(lattice, total, assume_counted(lattice, total).permit_sum(), (1, 3))
+    assert opened.tolist() == (within(1) + within(3)).tolist()
+
+
+def test_a_value_out_of_its_range_is_refused(lattice: Committee) -> None:
+    for coordinate, value in ((2, -6), (2, 41), (33, -1), (33, 103)):
+        values = within(1)
+        values[coordinate] = value
+        with pytest.raises(VectorRefused, match="value with a range is"):
+            contribute(lattice, 1, values, limits=RANGED)
+        # A liar proves what it can, a wider range: the proof is for that and nothing else.
+        wider = replace(RANGED, ranges=(CoordinateRange(2, -6, 41), CoordinateRange(33, -1, 103)))
+        made = contribute(lattice, 1, values, limits=wider)
+        check(lattice, made, limits=wider)
+        with pytest.raises(PayloadRefused):
+            check(lattice, made, limits=RANGED)
+
+
+def test_ranges_that_a_task_may_not_have_are_refused(lattice: Committee) -> None:
+    for coordinates in ([(33, 0, 1), (2, 0, 1)], [(34, 0, 1)], [(0, 1, 2)], [(0, 0, 1001)]):
+        ranges = tuple(CoordinateRange(*one) for one in coordinates)
+        with pytest.raises(DoesNotFit, match="range"):
+            lattice.scheme.payload_bytes(lattice.key, replace(LIMITS, ranges=ranges))
+    with pytest.raises(DoesNotFit, match="part of a contribution proof"):
+        replace(RANGED, norm_bound=None)
+
+
 # The second verifier
 
 
@@ -174,11 +227,12 @@ def test_the_second_implementation_maps_to_the_group_as_the_rfc_does() -> None:
     assert group.encode(plain.from_uniform(data)).hex() == expected
 
 
-def failing(committee: Committee, made: Contribution) -> list[str]:
+def failing(committee: Committee, made: Contribution, limits: TaskLimits = LIMITS) -> list[str]:
     public = committee.key.keys.public()  # type: ignore[attr-defined]
     keys = [public[i : i + 32] for i in range(0, len(public), 32)]
     bit, r = made.envelope.bit, made.envelope.proof[:32]
-    return plain.failing(plain.Statement(a_post(1), LIMITS, committee.key.key_id, keys, bit, r, made.payload))
+    statement = plain.Statement(a_post(1), limits, committee.key.key_id, keys, bit, r, made.payload)
+    return plain.failing(statement)
 
 
 def test_both_verifiers_accept_honest_proofs(lattice: Committee) -> None:
@@ -187,6 +241,28 @@ def test_both_verifiers_accept_honest_proofs(lattice: Committee) -> None:
         made = contribute(lattice, 1, values, one=one)
         check(lattice, made)
         assert failing(lattice, made) == []
+
+
+@pytest.mark.slow
+def test_both_verifiers_agree_about_ranges(lattice: Committee) -> None:
+    made = contribute(lattice, 1, within(1), limits=RANGED)
+    check(lattice, made, limits=RANGED)
+    assert failing(lattice, made, RANGED) == []
+    last = WORDS + WRAPPED + 352 + 15 * plain.RANGE_ROWS + 32 * plain.FIRST
+    for part, place, expected in (
+        ("k", last, {"first", "linear"}),
+        ("a bit of t", last + 32, {"first", "linear", "quadratic"}),
+    ):
+        changed = bytearray(made.payload)
+        changed[place] ^= 2
+        lie = resent(made, bytes(changed))
+        with pytest.raises(PayloadRefused):
+            check(lattice, lie, limits=RANGED)
+        assert set(failing(lattice, lie, RANGED)) == expected, part
+    moved = resent(made, moved_word(made.payload, 2, -(2**5)))
+    with pytest.raises(PayloadRefused):
+        check(lattice, moved, limits=RANGED)
+    assert failing(lattice, moved, RANGED)
 
 
 @pytest.mark.slow

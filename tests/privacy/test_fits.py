@@ -118,3 +118,26 @@ def test_a_trainer_that_speaks_of_more_records_than_it_got_is_refused() -> None:
         encode(lying, Layout.of(parameters), plan)
     with pytest.raises(NormCheckFailed, match="exceeds its bound"):
         encode(replace(lying, examples=12), Layout.of(parameters), plan)
+
+
+@pytest.mark.parametrize("noise", ["fixed", "record"])
+def test_slots_with_proven_ranges_keep_to_theirs(noise: str) -> None:
+    """An update that a child made, or a noise, whose slot is out of its range would be refused by the proof."""
+    metrics = {"names": ["accuracy", "loss"], "proven_ranges": True}
+    plan = Plan.of(make_task(metrics=metrics, privacy=NOISES[noise] | {"mechanism": TOLD.name}))
+    assert plan.metric_range is not None
+    low, high = plan.metric_range
+    update, wide = np.zeros(plan.dimension, dtype=np.int64), np.zeros(plan.dimension, dtype=np.int64)
+    for value, fit in ((0, True), (high + low, True), (high + low + 1, False), (-1, False)):
+        update[-1] = value
+        assert fits(update, plan) == fit
+    update[-1] = high + low
+    for sign in (1, -1):
+        wide[-1] = sign * (plan.metric_noise + 1)
+        TOLD.next = [wide]
+        drawn = ProtectedUpdate(update).with_noise(plan) - update
+        assert not TOLD.next
+        assert not np.array_equal(drawn, wide)
+        wide[-1] = sign * plan.metric_noise
+        TOLD.next = [wide]
+        assert np.array_equal(ProtectedUpdate(update).with_noise(plan) - update, wide)

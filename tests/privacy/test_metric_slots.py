@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from anofel.board.announcement import limits_of
 from anofel.cli.privacy_report import render
 from anofel.errors import InvalidInput
 from anofel.learning.build import network_of, trainer_of
@@ -20,7 +21,7 @@ from anofel.privacy.explain import explain
 from anofel.privacy.metric_slots import reported_metrics
 from anofel.privacy.plain_path import iterate
 from anofel.privacy.plan import Plan
-from anofel.privacy.protect import encode, train_unit
+from anofel.privacy.protect import encode, protect, train_unit
 from anofel.studies.dataset import Dataset
 from anofel.tasks.task import Task
 from tests.patients import make_dataset, make_task
@@ -77,6 +78,12 @@ def test_a_wrong_table_is_refused(change: dict[str, Any], words: str) -> None:
 def test_metrics_need_a_proven_unit_without_sampling(privacy: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput, match=r"\[metrics\] metric slots need"):
         make_task(metrics=BOTH, privacy=privacy)
+
+
+def test_a_table_without_proven_ranges_is_written_as_before() -> None:
+    assert b"proven_ranges" not in client_task().to_bytes()
+    proven = client_task(proven_ranges=True)
+    assert Task.from_bytes(proven.to_bytes()) == proven != client_task()
 
 
 # What a client sends
@@ -210,3 +217,44 @@ def test_the_explanation_says_what_metrics_cost() -> None:
     assert report["epsilon"]["zero-out"]["total"] == pytest.approx(
         explain(make_task())["epsilon"]["zero-out"]["total"], rel=1e-3
     )
+
+
+# Proven ranges
+
+
+def test_the_range_of_a_slot_is_exact() -> None:
+    """C = ½ is 128 steps; 0.6 of it over √2 is 54.3, and σ = 64 gives a noise of at most 65·√60 = 503.5."""
+    privacy = {"clipping_norm": "0.5", "noise_multiplier": 1, "min_clients": 4, "max_colluders": 0}
+    task = make_task(metrics=BOTH | {"proven_ranges": True}, privacy=privacy, model={"scale_bits": 8})
+    assert Plan.of(task).metric_range == (-504, 55 + 1 + 504)
+    assert Plan.of(make_task(metrics=BOTH, privacy=privacy)).metric_range is None
+    unproven = {"name": "test", "insecure_unproven_contributions": True}
+    assert Plan.of(make_task(metrics=BOTH | {"proven_ranges": True}, task=unproven)).metric_range is None
+
+
+@pytest.mark.parametrize("unit", ["client", "record"])
+def test_honest_slots_are_within_their_range(unit: str) -> None:
+    metrics = BOTH | {"proven_ranges": True}
+    record = {"unit": "record", "records_per_client": 50}
+    task = make_task(metrics=metrics, privacy=record if unit == "record" else {})
+    plan, trainer = Plan.of(task), trainer_of(task)
+    model = first_model(task, trainer.initial())
+    assert plan.metric_range is not None
+    low, high = plan.metric_range
+    limits = limits_of(task, 16)
+    assert [one.coordinate for one in limits.ranges] == [*range(task.model.parameters, task.length)]
+    for seed in range(20):
+        dataset = make_dataset(50, seed)
+        local = train_unit(trainer, model.parameters(), dataset, plan)
+        slots = protect(local, model.layout, plan)[-len(plan.metric_slots) :]
+        assert all(low <= slot <= high for slot in slots.tolist())
+        for slot, one in zip(slots.tolist(), limits.ranges, strict=True):
+            assert one.low <= slot <= one.high
+
+
+def test_the_explanation_says_what_a_liar_can_do_to_a_metric() -> None:
+    bound = explain(client_task(proven_ranges=True))["liars"]["metric"]
+    norm = explain(client_task())["liars"]["metric"]
+    assert (bound["proven_range"], norm["proven_range"]) == (True, False)
+    assert bound["one"] < norm["one"]
+    assert "by its proven range" in render(explain(client_task(proven_ranges=True)))

@@ -61,7 +61,7 @@ fn contribution(number: u8, seed: u64) -> ([u8; ENVELOPE_BYTES], Vec<u8>) {
 fn checked(envelope: &[u8], payload: &[u8]) -> Result<Checked, Error> {
     let post = post(0);
     let submitted = Submitted { post: &post, envelope, bit: &[], payload };
-    Checked::all(codec(), committee().keys.public(), &[submitted], &mut rng(7)).pop().unwrap()
+    Checked::all(&codec(), committee().keys.public(), &[submitted], &mut rng(7)).pop().unwrap()
 }
 
 fn add(contributions: &[([u8; ENVELOPE_BYTES], Vec<u8>)]) -> EncryptedSum {

@@ -31,15 +31,23 @@ pub mod lattice {
 
     #[pymethods]
     impl Codec {
-        /// `proven` is the norm of a proven contribution and the number of liars, if there is a proof.
+        /// `proven` is the norm of a proven contribution, the number of liars, and the ranges of single
+        /// coordinates (coordinate, low, high), if there is a proof.
         #[new]
         fn new(
             length: usize,
             bound: u64,
             max_posts: u32,
-            proven: Option<(u64, u32)>,
+            proven: Option<(u64, u32, Vec<(usize, i64, i64)>)>,
         ) -> PyResult<Self> {
-            let proven = proven.map(|(norm, max_liars)| scheme::Proven { norm, max_liars });
+            let proven = proven.map(|(norm, max_liars, ranges)| scheme::Proven {
+                norm,
+                max_liars,
+                ranges: ranges
+                    .into_iter()
+                    .map(|(coordinate, low, high)| scheme::Range { coordinate, low, high })
+                    .collect(),
+            });
             let codec = scheme::Codec::new(length, bound, max_posts, proven).map_err(refuse)?;
             Ok(Self { codec, max_posts })
         }
@@ -130,12 +138,12 @@ pub mod lattice {
             let prepared = py
                 .detach(|| {
                     let keys = keys.0.public();
-                    scheme::Prepared::new(codec.codec, &post.0, keys, bit, &mut OsRng)
+                    scheme::Prepared::new(codec.codec.clone(), &post.0, keys, bit, &mut OsRng)
                 })
                 .map_err(refuse)?;
             Ok(Self {
                 envelope: *prepared.envelope(),
-                codec: codec.codec,
+                codec: codec.codec.clone(),
                 prepared: Mutex::new(Some(prepared)),
             })
         }
@@ -210,8 +218,8 @@ pub mod lattice {
                 payload,
             })
             .collect();
-        let checked =
-            py.detach(|| scheme::Checked::all(codec.codec, keys.0.public(), &borrowed, &mut OsRng));
+        let checked = py
+            .detach(|| scheme::Checked::all(&codec.codec, keys.0.public(), &borrowed, &mut OsRng));
         checked
             .into_iter()
             .map(|checked| match checked {
@@ -229,7 +237,7 @@ pub mod lattice {
     impl RunningSum {
         #[new]
         fn new(codec: &Codec) -> Self {
-            Self(Mutex::new(Some(scheme::Accumulator::new(codec.codec, codec.max_posts))))
+            Self(Mutex::new(Some(scheme::Accumulator::new(codec.codec.clone(), codec.max_posts))))
         }
 
         /// Adds one contribution.
@@ -260,9 +268,11 @@ pub mod lattice {
         #[staticmethod]
         fn read(py: Python<'_>, codec: &Codec, data: PyBuffer<u8>) -> PyResult<Self> {
             let data = data.to_vec(py)?;
-            py.detach(|| scheme::EncryptedSum::from_bytes(codec.codec, codec.max_posts, &data))
-                .map(Self)
-                .map_err(refuse)
+            py.detach(|| {
+                scheme::EncryptedSum::from_bytes(codec.codec.clone(), codec.max_posts, &data)
+            })
+            .map(Self)
+            .map_err(refuse)
         }
 
         #[getter]

@@ -11,7 +11,13 @@ _Buffer = bytes | bytearray | memoryview
 
 @final
 class Codec:
-    def __new__(cls, length: int, bound: int, max_posts: int, proven: tuple[int, int] | None) -> Codec: ...
+    def __new__(
+        cls,
+        length: int,
+        bound: int,
+        max_posts: int,
+        proven: tuple[int, int, Sequence[tuple[int, int, int]]] | None,
+    ) -> Codec: ...
     @property
     def wire_bits(self) -> int: ...
     @property

@@ -6,10 +6,10 @@ Owners, board, clients and audits derive them with the same function, so nobody 
 from dataclasses import dataclass
 
 from anofel.committee import schemes
-from anofel.committee.context import TaskLimits
+from anofel.committee.context import CoordinateRange, TaskLimits
 from anofel.committee.errors import DoesNotFit
 from anofel.messages import Class
-from anofel.privacy.announced import check_noise, norm_bound, value_bound
+from anofel.privacy.announced import check_noise, metric_range, norm_bound, value_bound
 from anofel.tasks.task import Task
 
 
@@ -45,7 +45,18 @@ def limits_of(document: Task, max_posts: int) -> TaskLimits:
         min_clients=privacy.min_clients,
         norm_bound=None if unproven else norm_bound(privacy, scale_bits, document.length),
         max_liars=max(1, privacy.max_colluders),
+        ranges=() if unproven else _ranges_of(document),
     )
+
+
+def _ranges_of(document: Task) -> tuple[CoordinateRange, ...]:
+    """Derive which coordinates have proven ranges: the metric slots, where the task asks for it."""
+    metrics, slots = document.metrics, len(document.metric_slots)
+    if metrics is None or not metrics.proven_ranges:
+        return ()
+    low, high = metric_range(document.privacy, metrics, document.model.scale_bits, slots)
+    first = document.model.parameters
+    return tuple(CoordinateRange(first + slot, low, high) for slot in range(slots))
 
 
 def facts_of(document: Task, size: Class) -> TaskFacts:

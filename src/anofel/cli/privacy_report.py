@@ -116,6 +116,13 @@ def _liars(liars: dict[str, Any] | None, clients: int) -> Iterator[str]:
         f"  one moves the mean of {clients} by at most {liars['one']:.3g} (an honest client by "
         f"{liars['honest_client']:.3g}), those who may collude by {liars['max_colluders']:.3g}"
     )
+    if metric := liars["metric"]:
+        by = (
+            "its proven range"
+            if metric["proven_range"]
+            else "its norm alone; proven_ranges bounds it further"
+        )
+        yield f"  one moves a reported mean between 0 and 1 by at most {metric['one']:.3g}, by {by}"
     yield "  a post that does not count adds nothing but rounding, and no post keeps a sum from being decoded"
     yield "Lying clients (paillier committees; a contribution proves no norm):"
     yield "  one that counts moves the mean without bound or spoils the sum; one that does not adds zero"

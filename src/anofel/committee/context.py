@@ -8,6 +8,7 @@ and ranges, so that the code below them need not.
 import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from anofel.committee.errors import DoesNotFit, InvalidCommittee, InvalidContext
 from anofel.ids import BlobHash, BlockHash, GenesisHash, KeyId, Nullifier, SetDigest, TaskId
@@ -60,6 +61,14 @@ def check_range(bound: int, max_posts: int) -> None:
         raise DoesNotFit(f"A committee adds 1 to {MAX_POSTS} posts, not {max_posts}.")
 
 
+class CoordinateRange(NamedTuple):
+    """One coordinate of a vector is within low … high where the count bit is 1, and zero where it is 0."""
+
+    coordinate: int
+    low: int
+    high: int
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TaskLimits:
     """What a task promises about its vectors; the same for every post.
@@ -77,6 +86,8 @@ class TaskLimits:
     """B: no honest vector has a larger norm, and contributions are proven; None if they are not."""
     max_liars: int = 1
     """f: how many lying posts a sum of proven contributions has room for."""
+    ranges: tuple[CoordinateRange, ...] = ()
+    """Coordinates whose ranges are proven, in rising order; a scheme that proves no norm proves none."""
 
     def __post_init__(self) -> None:
         if not 1 <= self.length <= MAX_LENGTH:
@@ -86,6 +97,8 @@ class TaskLimits:
             raise DoesNotFit(f"The bound of a norm is from 1 to 2^62 - 1, not {self.norm_bound}.")
         if not 0 <= self.max_liars < 1 << 32:
             raise DoesNotFit(f"The number of liars is from 0 to 2^32 - 1, not {self.max_liars}.")
+        if self.ranges and self.norm_bound is None:
+            raise DoesNotFit("Ranges of coordinates are part of a contribution proof; this task has none.")
         if not 2 <= self.min_clients <= self.max_posts:
             raise DoesNotFit(
                 f"min_clients is from 2 to max_posts ({self.max_posts}), not {self.min_clients} (D-08)."

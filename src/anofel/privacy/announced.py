@@ -11,7 +11,7 @@ from fractions import Fraction
 
 from anofel.errors import InvalidInput
 from anofel.privacy.mechanisms import MIN_LOCAL_SIGMA
-from anofel.tasks.task import PrivacySpec, Task
+from anofel.tasks.task import MetricsSpec, PrivacySpec, Task
 
 TAIL = 10
 """Slots leave room for ten standard deviations of noise: 2·exp(−50) < 1e-21 per coordinate and sum."""
@@ -56,6 +56,29 @@ def noise_norm_squared(spec: PrivacySpec, scale_bits: int, length: int) -> int:
     spread = length + 2 * _root_above(Fraction(28 * length)) + 56
     sigma = _local_sigma(spec, scale_bits, position=1) + 1
     return sigma * sigma * spread
+
+
+def metric_bound(spec: PrivacySpec, metrics: MetricsSpec, scale_bits: int, slots: int) -> int:
+    """Return the largest value of one of k metric slots in one client's vector, without noise.
+
+    The least is 0, the largest R·f·s·C/√k and one step for rounding; R is 1 but for the unit ``record``.
+    """
+    records = spec.records_per_client if spec.unit == "record" else 1
+    largest = records * Fraction(metrics.share) * _radius(spec, scale_bits)
+    largest += largest / (1 << 29)  # for the check in floating point
+    return _root_above(largest * largest / slots) + 1
+
+
+def metric_noise(spec: PrivacySpec, scale_bits: int) -> int:
+    """Return the largest noise in a slot with a proven range; a Gaussian is beyond it once in e^29 draws."""
+    sigma = _local_sigma(spec, scale_bits, position=1) + 1
+    return _root_above(Fraction(60 * sigma * sigma))
+
+
+def metric_range(spec: PrivacySpec, metrics: MetricsSpec, scale_bits: int, slots: int) -> tuple[int, int]:
+    """Return the least and the largest value of a metric slot in one client's vector, noise included."""
+    noise = metric_noise(spec, scale_bits)
+    return -noise, metric_bound(spec, metrics, scale_bits, slots) + noise
 
 
 def check_noise(task: Task) -> None:

@@ -144,6 +144,7 @@ def _liars(plan: Plan) -> dict[str, Any] | None:
         "one": one,
         "max_colluders": max(1, spec.max_colluders) * one,
         "honest_client": honest / plan.clients_per_sum,
+        "metric": _lying_metric(plan, norm),
     }
 
 
@@ -165,6 +166,16 @@ def _groups(task: Task, plan: Plan) -> dict[str, Any] | None:
         "noise_of_the_combination": MEDIAN_NOISE if spec.number > 2 else 1.0,
         "noise_for_the_same_epsilon": math.sqrt(spec.number),
     }
+
+
+def _lying_metric(plan: Plan, norm: float) -> dict[str, Any] | None:
+    """Say what one liar can do to a reported mean of 0 … 1; by the norm alone, or by a proven range."""
+    if plan.metrics is None:
+        return None
+    units = plan.clients_per_sum * (plan.spec.records_per_client if plan.spec.unit == "record" else 1)
+    ends = plan.metric_range
+    largest = PROVEN_SLACK * norm if ends is None else max(-ends[0], ends[1]) / plan.scale
+    return {"proven_range": ends is not None, "one": largest / plan.metric_weight / units}
 
 
 def _mean_bound(task: Task, plan: Plan) -> dict[str, Any] | None:

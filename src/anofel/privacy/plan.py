@@ -14,6 +14,8 @@ from anofel.privacy.accounting import epsilon
 from anofel.privacy.announced import (
     TAIL,
     check_noise,
+    metric_noise,
+    metric_range,
     noise_norm_squared,
     norm_bound,
     update_norm,
@@ -216,6 +218,18 @@ class Plan:
     def noise_norm_squared(self) -> int:
         """The square of the largest norm of one client's noise that B has room for."""
         return noise_norm_squared(self.spec, self.scale_bits, self.dimension)
+
+    @property
+    def metric_range(self) -> tuple[int, int] | None:
+        """What a client proves of each metric slot, noise included; None where it proves nothing of it."""
+        if not self.proven or self.metrics is None or not self.metrics.proven_ranges:
+            return None
+        return metric_range(self.spec, self.metrics, self.scale_bits, len(self.metric_slots))
+
+    @property
+    def metric_noise(self) -> int:
+        """The largest noise in a metric slot whose range is proven."""
+        return metric_noise(self.spec, self.scale_bits)
 
     @property
     def sum_bound(self) -> int:

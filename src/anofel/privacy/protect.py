@@ -104,11 +104,13 @@ def draw_noise(plan: Plan, position: int | None = None) -> Integers:
     sigma, most = plan.local_sigma(position), plan.value_bound - plan.contribution_bound
     for _ in range(_DRAWS):
         noise = plan.mechanism.sample(sigma, plan.dimension)
-        if _is_within(noise, most, plan.noise_norm_squared):
+        if _is_within(noise, most, plan.noise_norm_squared) and _slots_are_within(
+            noise, plan, -plan.metric_noise, plan.metric_noise
+        ):
             return noise
     raise NoiseTooWide(
-        f"The noise of '{plan.spec.mechanism}' exceeded {TAIL} of its standard deviations, or the norm that "
-        f"Gaussian noise has, {_DRAWS} times in a row; the task needs another mechanism."
+        f"The noise of '{plan.spec.mechanism}' exceeded {TAIL} of its standard deviations, or the norm or "
+        f"the range that Gaussian noise keeps to, {_DRAWS} times in a row; the task needs another mechanism."
     )
 
 
@@ -138,7 +140,18 @@ def fits(values: Integers, plan: Plan) -> bool:
     if values.shape != (plan.dimension,):
         return False
     longest = plan.update_norm_bound**2 if plan.spec.unit == "record" else plan.norm_squared
-    return _is_within(values, plan.contribution_bound, longest)
+    _, high = plan.metric_range or (0, 0)
+    return _is_within(values, plan.contribution_bound, longest) and _slots_are_within(
+        values, plan, 0, high - plan.metric_noise
+    )
+
+
+def _slots_are_within(values: Integers, plan: Plan, low: int, high: int) -> bool:
+    """Whether the metric slots are within low … high; always where their ranges are not proven."""
+    if plan.metric_range is None:
+        return True
+    slots = values[-len(plan.metric_slots) :]
+    return low <= int(slots.min()) and int(slots.max()) <= high
 
 
 def _is_within(values: Integers, most: int, norm_squared: int) -> bool:

@@ -270,11 +270,17 @@ class MetricsSpec:
     """The part of the clipping norm that the metrics take; the update keeps √(1 − share²) of it."""
     loss_bound: Annotated[Decimal, between("0.001", "1000")] = Decimal(2)
     """The largest loss of a record that is told apart."""
+    proven_ranges: bool = False
+    """Whether a client proves that its slots are within their range and its noise (lattice committees)."""
 
     def faults(self) -> Faults:
         """Name what does not fit together."""
         if not self.names or self.names != tuple(name for name in METRICS if name in self.names):
             yield "names", f"must be some of {', '.join(METRICS)}, in this order"
+
+    def document(self) -> dict[str, Any]:
+        """Write the slots as a table, without a proof that is not asked for."""
+        return dict(vars(self)) if self.proven_ranges else _without(vars(self), "proven_ranges")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -320,9 +326,10 @@ class Task:
             "privacy": dict(vars(privacy)),
             "schema": self.schema.document(),
         }
-        for name, spec in (("metrics", self.metrics), ("groups", self.groups)):
-            if spec is not None:
-                tables[name] = dict(vars(spec))
+        if self.metrics is not None:
+            tables["metrics"] = self.metrics.document()
+        if self.groups is not None:
+            tables["groups"] = dict(vars(self.groups))
         return tables
 
     def to_bytes(self) -> bytes:

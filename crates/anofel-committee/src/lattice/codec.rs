@@ -15,9 +15,13 @@
 //!    23·B' ≤ 2^b, where B' is B and its share of the rounding.
 //! 8. Decode rounds and checks nothing: what was added was proven.
 
+use std::sync::Arc;
+
 use rayon::prelude::*;
 
-use super::contribution_proof::{norm_with_rounding, slack, Bounds, PROOF_BYTES};
+use super::contribution_proof::{
+    entries, intervals, norm_with_rounding, proof_bytes, slack, Bounds, Interval, Range,
+};
 use crate::error::check_range;
 use crate::ring::{self, DEGREE, MODULUS, MODULUS_BITS};
 use crate::Error;
@@ -32,7 +36,7 @@ const GUARD_DEVIATIONS: i128 = 8;
 const TWELVE_ERROR_VARIANCES: i128 = 193;
 
 /// The widths of one task's vectors.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Codec {
     length: usize,
     bound: u64,
@@ -40,15 +44,18 @@ pub struct Codec {
     guard_bits: u32,
     reciprocal: u64,
     bounds: Option<Bounds>,
+    intervals: Arc<[Interval]>,
 }
 
 /// What a task with proven contributions counts on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Proven {
     /// B: the largest norm of an honest vector.
     pub norm: u64,
     /// f: how many lying posts a sum has room for.
     pub max_liars: u32,
+    /// Coordinates whose ranges are proven, in rising order.
+    pub ranges: Vec<Range>,
 }
 
 /// B is below this, so that nothing here overflows; wider sums are refused anyway.
@@ -84,19 +91,21 @@ impl Codec {
         check_range("the length of the vector", length as i128, 1, 1 << 27)?;
         let guard_bits = guard_bits(max_posts);
         let blocks = length.div_ceil(DEGREE);
-        let sum_bits = match proven {
+        let sum_bits = match &proven {
             None => sum_bits(bound, max_posts),
-            Some(Proven { norm, max_liars }) => {
-                check_range("the norm of a contribution", norm.into(), 1, MAX_NORM.into())?;
-                let norm = norm_with_rounding(norm, guard_bits, blocks);
-                proven_sum_bits(bound, max_posts, max_liars, norm)
+            Some(Proven { norm, max_liars, .. }) => {
+                check_range("the norm of a contribution", i128::from(*norm), 1, MAX_NORM.into())?;
+                let norm = norm_with_rounding(*norm, guard_bits, blocks);
+                proven_sum_bits(bound, max_posts, *max_liars, norm)
             }
         };
         let wire_bits = sum_bits + guard_bits;
         check_range("the width of a value in bits", wire_bits.into(), 2, MAX_WIRE_BITS.into())?;
         let reciprocal = ((1u128 << (wire_bits + 64)) / u128::from(MODULUS)) as u64;
+        let ranges = proven.as_ref().map_or(&[][..], |proven| &proven.ranges);
+        let intervals = intervals(ranges, length, bound, sum_bits, wire_bits)?.into();
         let bounds = proven.map(|proven| Bounds::new(proven.norm, sum_bits, wire_bits, blocks));
-        Ok(Self { length, bound, sum_bits, guard_bits, reciprocal, bounds })
+        Ok(Self { length, bound, sum_bits, guard_bits, reciprocal, bounds, intervals })
     }
 
     /// The bounds of the contribution proof, if there is one.
@@ -104,9 +113,14 @@ impl Codec {
         self.bounds
     }
 
+    /// The ranges of the contribution proof.
+    pub(super) fn intervals(&self) -> &[Interval] {
+        &self.intervals
+    }
+
     /// Bytes of a payload: words, wrapped secret, and the proof where there is one.
     pub fn payload_bytes(&self) -> usize {
-        let proof = if self.bounds.is_some() { PROOF_BYTES } else { 0 };
+        let proof = self.bounds.map_or(0, |_| proof_bytes(entries(&self.intervals)));
         self.packed_bytes() + super::contribution::WRAPPED_KEY_BYTES + proof
     }
 
@@ -145,7 +159,7 @@ impl Codec {
         self.num_blocks() * self.block_bytes()
     }
 
-    /// Refuses a vector of the wrong length, with a value beyond the bound, or of too large a norm.
+    /// Refuses a vector of the wrong length, with a value beyond the bound or its range, or of too large a norm.
     pub fn check(&self, values: &[i64]) -> Result<(), Error> {
         check_range(
             "the length of the vector",
@@ -157,6 +171,7 @@ impl Codec {
         if let Some(&value) = values.iter().find(|value| value.unsigned_abs() > self.bound) {
             check_range("a value", value.into(), -bound, bound)?;
         }
+        self.intervals.iter().try_for_each(|interval| interval.check(values))?;
         let Some(bounds) = self.bounds else { return Ok(()) };
         let most = i128::from(bounds.norm()) * i128::from(bounds.norm());
         let squares = values.iter().map(|value| i128::from(*value) * i128::from(*value)).sum();
@@ -198,6 +213,12 @@ impl Codec {
         for (index, value) in lifted.iter_mut().enumerate() {
             *value = self.lift(read_word(packed, index * width) & mask);
         }
+    }
+
+    /// c̃ at one place of the packed vector.
+    pub(super) fn lift_one(&self, packed: &[u8], index: usize) -> u64 {
+        let (block, at) = (index / DEGREE * self.block_bytes(), index % DEGREE);
+        self.lift(read_word(&packed[block..], at * self.wire_bits() as usize) & self.word_mask())
     }
 
     /// Masks the encoded vector, switches and packs it: step 3 and 4 for every value.

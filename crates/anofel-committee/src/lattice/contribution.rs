@@ -345,7 +345,7 @@ impl Checked {
     ///
     /// What is returned for a payload does not depend on the others.
     pub fn all(
-        codec: Codec,
+        codec: &Codec,
         keys: &[RistrettoPoint],
         submitted: &[Submitted<'_>],
         rng: &mut (impl RngCore + CryptoRng),
@@ -354,7 +354,7 @@ impl Checked {
             .par_iter()
             .map(|one| {
                 let r = &one.envelope[..one.envelope.len().min(ELEMENT_BYTES)];
-                Self::parse(codec, r, one.payload)
+                Self::parse(codec.clone(), r, one.payload)
             })
             .collect();
         let (Some(bounds), Some(first)) = (codec.bounds(), submitted.first()) else {
@@ -377,7 +377,7 @@ impl Checked {
             let (packed, rest) = one.payload.split_at(codec.packed_bytes());
             let (wrapped, proof) = rest.split_at(WRAPPED_KEY_BYTES);
             let statement = Statement {
-                codec: &codec,
+                codec,
                 bounds,
                 post: one.post,
                 keys: coefficients,

@@ -16,7 +16,7 @@ mod sum;
 pub use codec::{guard_bits, sum_bits, Codec, Proven, MAX_WIRE_BITS};
 pub use combine::combine;
 pub use contribution::{public_seed, Checked, Post, Prepared, Submitted, WRAPPED_KEY_BYTES};
-pub use contribution_proof::{EncryptedBit, PROOF_BYTES};
+pub use contribution_proof::{EncryptedBit, Range, MAX_RANGES, PROOF_BYTES};
 pub use envelope::{refused_envelopes, verify_envelope, ENVELOPE_BYTES};
 pub use share::{partial_decrypt, verify_share, VerifiedShare, SHARE_BYTES};
 pub use sum::{Accumulator, EncryptedSum};

@@ -27,10 +27,10 @@ impl Accumulator {
     /// The empty sum.
     pub fn new(codec: Codec, max_posts: u32) -> Self {
         Self {
+            words: vec![0; codec.num_blocks() * DEGREE],
             codec,
             max_posts,
             num_posts: 0,
-            words: vec![0; codec.num_blocks() * DEGREE],
             r: RistrettoPoint::identity(),
             wrapped: vec![RistrettoPoint::identity(); DEGREE],
         }
@@ -108,9 +108,9 @@ impl EncryptedSum {
         let num_posts = count.iter().rev().fold(0, |value, byte| value << 8 | u32::from(*byte));
         check_range("the number of posts", num_posts.into(), 0, max_posts.into())?;
         Ok(Self {
+            words: codec.unpack(packed),
             codec,
             num_posts,
-            words: codec.unpack(packed),
             r: decode_point("the sum of R", r)?,
             wrapped: decode_points("the sum of the wrapped secrets", DEGREE, wrapped)?,
         })

@@ -43,7 +43,9 @@ class LatticePayload(PostPayload):
 
 def codec(limits: TaskLimits) -> core.Codec:
     """Return the widths of a task's vectors. Raises ``DoesNotFit`` with the numbers."""
-    proven = None if limits.norm_bound is None else (limits.norm_bound, limits.max_liars)
+    proven = None
+    if limits.norm_bound is not None:
+        proven = (limits.norm_bound, limits.max_liars, [*limits.ranges])
     with refusing(DoesNotFit):
         return core.Codec(limits.length, limits.bound, limits.max_posts, proven)
 

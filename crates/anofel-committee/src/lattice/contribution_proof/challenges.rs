@@ -4,7 +4,7 @@ use curve25519_dalek::scalar::Scalar;
 use rand::{RngCore, SeedableRng};
 use rand_chacha::ChaCha12Rng;
 
-use super::{COLUMNS, RANGE_ROWS, RELATIONS, ROWS, ROW_BYTES};
+use super::{DRAWN_COLUMNS, RANGE_ROWS, RELATIONS, ROWS, ROW_BYTES};
 use crate::ring::{DEGREE, MODULUS, MODULUS_BITS};
 use crate::transcript::Transcript;
 
@@ -65,12 +65,12 @@ impl Seed {
             .collect()
     }
 
-    /// M: for each row 68 bytes, whose bits are its columns, lowest first; the last bits are not used.
-    pub(super) fn range_rows(&self) -> Vec<[bool; COLUMNS]> {
+    /// M: for each row 68 bytes, whose bits are its columns, lowest first; what is beyond the last is not used.
+    pub(super) fn range_rows(&self) -> Vec<[bool; DRAWN_COLUMNS]> {
         let mut generator = self.generator();
         (0..RANGE_ROWS)
             .map(|_| {
-                let mut bytes = [0; COLUMNS.div_ceil(32) * 4];
+                let mut bytes = [0; DRAWN_COLUMNS / 8];
                 generator.fill_bytes(&mut bytes);
                 std::array::from_fn(|column| bytes[column / 8] >> (column % 8) & 1 == 1)
             })

@@ -15,6 +15,8 @@
 //!    the two norms and the bits; random weights of 128 bits.
 //! 7. Schnorr responses c·x + m for all of it.
 //!
+//! A task may add [`ranges`] of single coordinates: more entries of X₁ and more relations of step 6.
+//!
 //! `docs/contribution-proof.md` has the lemma, the error budget, and what is not achieved.
 
 mod bounds;
@@ -23,17 +25,23 @@ mod equations;
 mod fold;
 mod proof;
 mod prover;
+mod ranges;
 mod statement;
 mod verifier;
 mod witness;
 
 #[cfg(test)]
+mod range_tests;
+#[cfg(test)]
 mod tests;
 
 pub(super) use bounds::{norm_with_rounding, slack};
 pub use bounds::{Bounds, MAX_SECRET};
+pub(super) use proof::proof_bytes;
 pub use proof::PROOF_BYTES;
 pub use prover::prove;
+pub(super) use ranges::{entries, intervals, Interval};
+pub use ranges::{Range, MAX_RANGES};
 pub use statement::{Matrix, Statement};
 pub use verifier::{refused, Claim};
 pub use witness::{EncryptedBit, Witness};
@@ -62,11 +70,16 @@ const MASK_BITS: u32 = 116;
 /// p keeps this distance from both ends of the masks' range, so that it hides what it masks.
 const MARGIN: u128 = 1 << 60;
 
-/// Entries of X₁: z, w, the bits of K, the bits of K_w.
+/// Entries of X₁ without ranges: z, w, the bits of K, the bits of K_w.
 const FIRST: usize = 2 * ROWS + NORM_BITS + SECRET_BITS;
 
 /// Entries of X₂: h, then the masks.
 const SECOND: usize = RELATIONS + RANGE_ROWS;
 
-/// Columns of M: z, w, h.
+/// Columns of M without ranges: z, w, h.
 const COLUMNS: usize = 2 * ROWS + RELATIONS;
+
+/// Columns of M that are drawn: those of the quotients k of ranges come last.
+const DRAWN_COLUMNS: usize = COLUMNS.div_ceil(32) * 32;
+
+const _: () = assert!(COLUMNS + MAX_RANGES <= DRAWN_COLUMNS);

@@ -7,9 +7,11 @@ use curve25519_dalek::traits::MultiscalarMul;
 use sha2::{Digest, Sha512};
 use std::sync::OnceLock;
 
+use super::ranges::MAX_RANGES;
 use super::{FIRST, MARGIN, MASK_BITS, RANGE_ROWS, SECOND};
 use crate::error::{check_length, check_range};
 use crate::group::{decode_points, decode_scalar, ELEMENT_BYTES};
+use crate::ring::MODULUS_BITS;
 use crate::transcript::Transcript;
 use crate::Error;
 
@@ -18,9 +20,14 @@ const POINTS: usize = 10;
 const SHOWN_BYTES: usize = 15;
 const SCALARS: usize = FIRST + SECOND + 6;
 
-/// Bytes of every proof.
+/// Bytes of a proof without ranges.
 pub const PROOF_BYTES: usize =
     SALT_BYTES + POINTS * ELEMENT_BYTES + RANGE_ROWS * SHOWN_BYTES + SCALARS * ELEMENT_BYTES;
+
+/// Bytes of a proof whose ranges add so many entries.
+pub(in crate::lattice) fn proof_bytes(entries: usize) -> usize {
+    PROOF_BYTES + entries * ELEMENT_BYTES
+}
 
 /// The first messages of the last step, in the order of the equations they belong to.
 pub(super) struct FirstMessages {
@@ -73,7 +80,7 @@ pub(super) struct Proof {
 impl Proof {
     /// Salt ‖ X₁ ‖ X₂ ‖ first messages ‖ p ‖ responses.
     pub(super) fn to_bytes(&self) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(PROOF_BYTES);
+        let mut bytes = Vec::with_capacity(proof_bytes(self.responses.first.len() - FIRST));
         bytes.extend_from_slice(&self.salt);
         for point in self.commitments.iter().chain(self.messages.points()) {
             bytes.extend_from_slice(point.compress().as_bytes());
@@ -90,14 +97,14 @@ impl Proof {
         bytes
     }
 
-    /// Reads a proof.
+    /// Reads a proof whose ranges add so many entries.
     ///
     /// 1. It has its exact length.
     /// 2. Points and scalars are canonical.
     /// 3. Every p is within [2^60, 2^116 − 2^60).
-    pub(super) fn from_bytes(bytes: &[u8]) -> Result<Self, Error> {
+    pub(super) fn from_bytes(entries: usize, bytes: &[u8]) -> Result<Self, Error> {
         let what = "the contribution proof";
-        check_length(what, PROOF_BYTES, bytes.len())?;
+        check_length(what, proof_bytes(entries), bytes.len())?;
         let (salt, rest) = bytes.split_at(SALT_BYTES);
         let (points, rest) = rest.split_at(POINTS * ELEMENT_BYTES);
         let (shown, rest) = rest.split_at(RANGE_ROWS * SHOWN_BYTES);
@@ -107,8 +114,8 @@ impl Proof {
             .chunks_exact(ELEMENT_BYTES)
             .map(|scalar| decode_scalar(what, scalar))
             .collect::<Result<Vec<_>, _>>()?;
-        let tail = scalars.split_off(FIRST + SECOND);
-        let second = scalars.split_off(FIRST);
+        let tail = scalars.split_off(FIRST + entries + SECOND);
+        let second = scalars.split_off(FIRST + entries);
         let mut fixed_salt = [0; SALT_BYTES];
         fixed_salt.copy_from_slice(salt);
         Ok(Self {
@@ -171,35 +178,54 @@ pub(super) fn last_challenge(transcript: &Transcript, messages: &FirstMessages) 
     transcript.scalar()
 }
 
-/// Generators whose relations nobody knows: those of x₁ and x₂, then H.
+/// Generators whose relations nobody knows.
 pub(super) struct Generators {
+    /// Those of x₁ without ranges, then those of x₂.
     pub(super) points: Vec<RistrettoPoint>,
+    /// H.
     pub(super) blinding: RistrettoPoint,
 }
 
-/// Point i is the map of SHA-512(tag ‖ i); H is number 0.
+/// The map of SHA-512(tag ‖ number).
+fn generator(number: usize) -> RistrettoPoint {
+    let mut hash = Sha512::new();
+    hash.update(b"anofel/1/committee/lattice/contribution/generator");
+    hash.update((number as u64).to_le_bytes());
+    RistrettoPoint::from_uniform_bytes(&hash.finalize().into())
+}
+
+/// H is number 0; x₁ and x₂ follow.
 pub(super) fn generators() -> &'static Generators {
     static GENERATORS: OnceLock<Generators> = OnceLock::new();
-    GENERATORS.get_or_init(|| {
-        let point = |number: usize| {
-            let mut hash = Sha512::new();
-            hash.update(b"anofel/1/committee/lattice/contribution/generator");
-            hash.update((number as u64).to_le_bytes());
-            RistrettoPoint::from_uniform_bytes(&hash.finalize().into())
-        };
-        Generators { points: (1..=FIRST + SECOND).map(point).collect(), blinding: point(0) }
+    GENERATORS.get_or_init(|| Generators {
+        points: (1..=FIRST + SECOND).map(generator).collect(),
+        blinding: generator(0),
     })
 }
 
+/// Those of the entries that ranges add to x₁: the numbers after x₂'s, made when a task first needs them.
+pub(super) fn range_generators(entries: usize) -> &'static [RistrettoPoint] {
+    static GENERATORS: OnceLock<Vec<RistrettoPoint>> = OnceLock::new();
+    if entries == 0 {
+        return &[];
+    }
+    let most = MAX_RANGES * (1 + 2 * MODULUS_BITS as usize);
+    let all =
+        GENERATORS.get_or_init(|| (1..=most).map(|i| generator(FIRST + SECOND + i)).collect());
+    &all[..entries]
+}
+
 impl Generators {
-    /// Σ x_i·G_i + blinding·H in constant time, for x₁ or x₂.
-    pub(super) fn commit(
-        &self,
-        range: std::ops::Range<usize>,
-        values: &[Scalar],
-        blinding: &Scalar,
-    ) -> RistrettoPoint {
-        let points = self.points[range].iter().chain([&self.blinding]);
+    /// Σ x₁_i·G_i + blinding·H in constant time.
+    pub(super) fn commit_first(&self, values: &[Scalar], blinding: &Scalar) -> RistrettoPoint {
+        let ranges = range_generators(values.len() - FIRST);
+        let points = self.points[..FIRST].iter().chain(ranges).chain([&self.blinding]);
+        RistrettoPoint::multiscalar_mul(values.iter().chain([blinding]), points)
+    }
+
+    /// Σ x₂_i·G'_i + blinding·H in constant time.
+    pub(super) fn commit_second(&self, values: &[Scalar], blinding: &Scalar) -> RistrettoPoint {
+        let points = self.points[FIRST..].iter().chain([&self.blinding]);
         RistrettoPoint::multiscalar_mul(values.iter().chain([blinding]), points)
     }
 }

@@ -13,6 +13,7 @@ use super::proof::{
     check_shown, cover_commitment, cover_shown, generators, last_challenge, FirstMessages, Proof,
     Responses,
 };
+use super::ranges::{entries, Place, Position};
 use super::statement::{Matrix, Statement};
 use super::witness::Witness;
 use super::{FIRST, MASK_BITS, NORM_BITS, RANGE_ROWS, RELATIONS, ROWS, SECOND, SECRET_BITS};
@@ -32,6 +33,12 @@ pub(super) enum Manner {
     Cheating {
         offset: Option<usize>,
         fork: u64,
+    },
+    /// Ends the proof with another k and another u for every range.
+    #[cfg(test)]
+    Misplacing {
+        k: i128,
+        u: i64,
     },
 }
 
@@ -77,18 +84,23 @@ impl Projections {
     }
 
     /// x₁.
-    fn committed(&self) -> Zeroizing<Vec<Scalar>> {
-        let mut values = Zeroizing::new(Vec::with_capacity(FIRST));
+    fn committed(&self, positions: &[Position], entries: usize) -> Zeroizing<Vec<Scalar>> {
+        // A vector that grows leaves copies behind, so the room is made first.
+        let mut values = Zeroizing::new(Vec::with_capacity(FIRST + entries));
         values.extend(self.z.iter().chain(&self.w).map(|value| signed(*value)));
         for (rest, bits) in [(self.rest, NORM_BITS), (self.rest_of_secret, SECRET_BITS)] {
             values.extend((0..bits).map(|bit| Scalar::from((rest >> bit & 1) as u64)));
+        }
+        for position in positions {
+            values.push(signed(position.k));
+            values.extend(position.bits());
         }
         values
     }
 }
 
 /// A number as a scalar, without a branch.
-fn signed(value: i128) -> Scalar {
+pub(super) fn signed(value: i128) -> Scalar {
     let magnitude = Scalar::from(value.unsigned_abs());
     let negative = Choice::from((value >> 127) as u8 & 1);
     Scalar::conditional_select(&magnitude, &-magnitude, negative)
@@ -138,9 +150,9 @@ struct Nonces {
 }
 
 impl Nonces {
-    fn new(rng: &mut (impl RngCore + CryptoRng)) -> Self {
+    fn new(entries: usize, rng: &mut (impl RngCore + CryptoRng)) -> Self {
         Self {
-            first: (0..FIRST).map(|_| random_scalar(rng)).collect(),
+            first: (0..FIRST + entries).map(|_| random_scalar(rng)).collect(),
             second: (0..SECOND).map(|_| random_scalar(rng)).collect(),
             blindings: [random_scalar(rng), random_scalar(rng)],
             r: random_scalar(rng),
@@ -158,10 +170,9 @@ impl Nonces {
     ) -> FirstMessages {
         let generators = generators();
         let (first, (second, weighted_keys)) = rayon::join(
-            || generators.commit(0..FIRST, &self.first, &self.blindings[0]),
+            || generators.commit_first(&self.first, &self.blindings[0]),
             || {
-                let second =
-                    generators.commit(FIRST..FIRST + SECOND, &self.second, &self.blindings[1]);
+                let second = generators.commit_second(&self.second, &self.blindings[1]);
                 (second, weighted_sum(&equations.on_secret, statement.keys))
             },
         );
@@ -181,7 +192,7 @@ impl Nonces {
             first,
             second,
             linear: weighted_keys * self.r
-                - base(&equations.on_committed(&self.first, &self.second)),
+                - base(&equations.on_committed(&self.first, &self.second, &self.bit)),
             r: base(&self.r),
             u: base(&self.k),
             v: statement.count_key * self.k + base(&self.bit),
@@ -203,13 +214,22 @@ pub(super) fn attempt(
     let mut transcript = statement.transcript(&salt);
     let (t, tau) = (Seed::new(&transcript, "T"), Seed::new(&transcript, "tau"));
     let projections = Projections::new(statement, witness, &t, &tau);
-    if manner == Manner::Honest && !projections.fit() {
+    let places = Place::all(statement.codec, statement.packed, matrix);
+    let position = |place: &Place<'_>| {
+        let y = witness.y[place.interval.coordinate()];
+        Position::new(place, y, &witness.secret, witness.one, divide(manner))
+    };
+    let positions: Vec<Position> = places.iter().map(position).collect();
+    let positions = misplaced(manner, positions);
+    let fit = projections.fit() && positions.iter().all(Position::fits);
+    if manner == Manner::Honest && !fit {
         return None;
     }
     let generators = generators();
-    let first = projections.committed();
+    let entries = entries(statement.codec.intervals());
+    let first = projections.committed(&positions, entries);
     let blindings = Zeroizing::new([random_scalar(rng), random_scalar(rng)]);
-    let first_commitment = generators.commit(0..FIRST, &first, &blindings[0]);
+    let first_commitment = generators.commit_first(&first, &blindings[0]);
     cover_commitment(&mut transcript, &first_commitment);
 
     let relations = Seed::new(&transcript, "rho").relations();
@@ -219,13 +239,13 @@ pub(super) fn attempt(
     let mut second = Zeroizing::new(Vec::with_capacity(SECOND));
     second.extend(h.iter().map(|value| signed(*value)));
     second.extend(masks.iter().map(|mask| Scalar::from(*mask)));
-    let second_commitment = generators.commit(FIRST..FIRST + SECOND, &second, &blindings[1]);
+    let second_commitment = generators.commit_second(&second, &blindings[1]);
     cover_commitment(&mut transcript, &second_commitment);
 
     let rows = Seed::new(&transcript, "rows").range_rows();
-    let columns: Zeroizing<Vec<i128>> = Zeroizing::new(
-        projections.z.iter().chain(&projections.w).chain(h.iter()).copied().collect(),
-    );
+    let norms = projections.z.iter().chain(&projections.w);
+    let quotients = h.iter().chain(positions.iter().map(|position| &position.k));
+    let columns: Zeroizing<Vec<i128>> = Zeroizing::new(norms.chain(quotients).copied().collect());
     let shown: Vec<u128> = rows
         .iter()
         .zip(masks.iter())
@@ -246,10 +266,11 @@ pub(super) fn attempt(
         rows: &rows,
         shown: &shown,
         bounds: &statement.bounds,
+        places: &places,
     };
     let equations = Equations::new(&transcript, &parts);
 
-    let nonces = Nonces::new(rng);
+    let nonces = Nonces::new(entries, rng);
     let messages = moved(manner, nonces.messages(statement, &equations, &first));
     let c = challenge(manner, &transcript, &messages);
     let respond = |values: &[Scalar], masks: &[Scalar]| -> Vec<Scalar> {
@@ -281,6 +302,11 @@ fn moved(_manner: Manner, messages: FirstMessages) -> FirstMessages {
 }
 
 #[cfg(not(test))]
+fn misplaced(_manner: Manner, positions: Vec<Position>) -> Vec<Position> {
+    positions
+}
+
+#[cfg(not(test))]
 fn challenge(
     _manner: Manner,
     transcript: &crate::transcript::Transcript,
@@ -299,7 +325,9 @@ fn divide(_manner: Manner) -> fn(i128) -> i128 {
 fn divide(manner: Manner) -> fn(i128) -> i128 {
     match manner {
         Manner::Honest => divide_exactly,
-        Manner::Cheating { .. } => |value| value.div_euclid(i128::from(MODULUS)),
+        Manner::Cheating { .. } | Manner::Misplacing { .. } => {
+            |value| value.div_euclid(i128::from(MODULUS))
+        }
     }
 }
 
@@ -322,6 +350,14 @@ fn moved(manner: Manner, mut messages: FirstMessages) -> FirstMessages {
 }
 
 #[cfg(test)]
+fn misplaced(manner: Manner, mut positions: Vec<Position>) -> Vec<Position> {
+    if let Manner::Misplacing { k, u } = manner {
+        positions.iter_mut().for_each(|position| position.misplace(k, u));
+    }
+    positions
+}
+
+#[cfg(test)]
 fn challenge(
     manner: Manner,
     transcript: &crate::transcript::Transcript,
@@ -329,7 +365,7 @@ fn challenge(
 ) -> Scalar {
     let c = last_challenge(transcript, messages);
     match manner {
-        Manner::Honest => c,
+        Manner::Honest | Manner::Misplacing { .. } => c,
         Manner::Cheating { fork, .. } => c + Scalar::from(fork),
     }
 }

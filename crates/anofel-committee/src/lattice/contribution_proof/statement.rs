@@ -74,7 +74,9 @@ impl Statement<'_> {
             .number("norm", self.bounds.norm())
             .field("bound of a zero", &self.bounds.zero_squared.to_le_bytes())
             .field("bound of a one", &self.bounds.one_squared.to_le_bytes())
-            .field("bound of the secret", &SECRET_SQUARED.to_le_bytes())
+            .field("bound of the secret", &SECRET_SQUARED.to_le_bytes());
+        codec.intervals().iter().for_each(|interval| interval.cover(&mut transcript));
+        transcript
             .field("count key", self.count_key.compress().as_bytes())
             .field("encrypted bit", self.bit)
             .field("R", self.r)

@@ -19,33 +19,37 @@ use crate::lattice::codec::{Codec, Proven};
 use crate::lattice::contribution::{product, transform, Post};
 use crate::ring::{self, DEGREE, MODULUS};
 
-const LENGTH: usize = 34;
-const NORM: u64 = 3000;
-const LINEAR: usize = 2;
-const QUADRATIC: usize = 6;
-const GO_ON: Manner = Manner::Cheating { offset: None, fork: 0 };
+pub(super) const LENGTH: usize = 34;
+pub(super) const NORM: u64 = 3000;
+pub(super) const LINEAR: usize = 2;
+pub(super) const QUADRATIC: usize = 6;
+pub(super) const GO_ON: Manner = Manner::Cheating { offset: None, fork: 0 };
 
-fn rng(seed: u64) -> ChaCha20Rng {
+pub(super) fn rng(seed: u64) -> ChaCha20Rng {
     ChaCha20Rng::seed_from_u64(seed)
 }
 
 fn codec() -> Codec {
-    Codec::new(LENGTH, 1000, 16, Some(Proven { norm: NORM, max_liars: 2 })).unwrap()
+    Codec::new(LENGTH, 1000, 16, Some(proven(NORM, 2, &[]))).unwrap()
 }
 
-struct Committee {
+pub(super) fn proven(norm: u64, max_liars: u32, ranges: &[Range]) -> Proven {
+    Proven { norm, max_liars, ranges: ranges.to_vec() }
+}
+
+pub(super) struct Committee {
     keys: Vec<RistrettoPoint>,
     count_key: RistrettoPoint,
-    matrix: Matrix,
+    pub(super) matrix: Matrix,
 }
 
-fn committee() -> &'static Committee {
+pub(super) fn committee() -> &'static Committee {
     static COMMITTEE: OnceLock<Committee> = OnceLock::new();
     COMMITTEE.get_or_init(|| {
         let mut rng = rng(1);
         let keys = (0..DEGREE).map(|_| base(&random_scalar(&mut rng))).collect();
         let count_key = base(&random_scalar(&mut rng));
-        Committee { keys, count_key, matrix: Matrix::new(post().public_seed(), 1) }
+        Committee { keys, count_key, matrix: Matrix::new(post().public_seed(), 2) }
     })
 }
 
@@ -64,8 +68,8 @@ fn post() -> Post {
 }
 
 /// Everything that a client sends and knows; tests change it at will.
-struct Sent {
-    codec: Codec,
+pub(super) struct Sent {
+    pub(super) codec: Codec,
     bounds: Bounds,
     post: Post,
     keys: Vec<RistrettoPoint>,
@@ -75,11 +79,15 @@ struct Sent {
     wrapped: Vec<u8>,
     points: Vec<RistrettoPoint>,
     packed: Vec<u8>,
-    witness: Witness,
+    pub(super) witness: Witness,
 }
 
 fn sent(values: &[i64], one: u8, stretch: i64, seed: u64) -> Sent {
-    let (codec, committee, mut rng) = (codec(), committee(), rng(seed));
+    sent_by(codec(), values, one, stretch, seed)
+}
+
+pub(super) fn sent_by(codec: Codec, values: &[i64], one: u8, stretch: i64, seed: u64) -> Sent {
+    let (committee, mut rng) = (committee(), rng(seed));
     let secret: Vec<i64> =
         (0..DEGREE).map(|_| stretch * ring::centred_binomial(&mut rng)).collect();
     let (r, k) = (random_scalar(&mut rng), random_scalar(&mut rng));
@@ -89,8 +97,7 @@ fn sent(values: &[i64], one: u8, stretch: i64, seed: u64) -> Sent {
         .zip(&secret)
         .map(|(key, s)| key * r + base(&small_scalar(*s)))
         .collect();
-    let mut plain = Box::new([0; DEGREE]);
-    product(committee.matrix.block(0), &transform(&secret), &mut plain);
+    let plain = masks(&secret, codec.num_blocks());
     let noisy = |value: &u64| ring::add(*value, ring::residue(ring::centred_binomial(&mut rng)));
     let masks: Vec<u64> = plain.iter().map(noisy).collect();
     let mut packed = vec![0; codec.packed_bytes()];
@@ -100,8 +107,8 @@ fn sent(values: &[i64], one: u8, stretch: i64, seed: u64) -> Sent {
     let v = committee.count_key * k + base(&Scalar::from(one));
     bit[32..].copy_from_slice(v.compress().as_bytes());
     let mut sent = Sent {
-        codec,
         bounds: codec.bounds().unwrap(),
+        codec,
         post: post(),
         keys: committee.keys.clone(),
         count_key: committee.count_key,
@@ -112,13 +119,26 @@ fn sent(values: &[i64], one: u8, stretch: i64, seed: u64) -> Sent {
         packed,
         witness: Witness { secret, r, k, one, y: Vec::new() },
     };
-    sent.witness.y = added(&sent, plain.as_slice());
+    sent.witness.y = added(&sent, &plain);
     sent
 }
 
+/// A·s without noise.
+fn masks(secret: &[i64], num_blocks: usize) -> Vec<u64> {
+    let transformed = transform(secret);
+    let mut masks = vec![0; num_blocks * DEGREE];
+    for (k, block) in masks.as_chunks_mut().0.iter_mut().enumerate() {
+        product(committee().matrix.block(k), &transformed, block);
+    }
+    masks
+}
+
 fn added(sent: &Sent, plain: &[u64]) -> Vec<i64> {
-    let mut lifted = vec![0; DEGREE];
-    sent.codec.lift_block(&sent.packed, &mut lifted);
+    let mut lifted = vec![0; plain.len()];
+    let blocks = sent.packed.chunks_exact(sent.codec.block_bytes());
+    for (lifted, packed) in lifted.chunks_exact_mut(DEGREE).zip(blocks) {
+        sent.codec.lift_block(packed, lifted);
+    }
     lifted.iter().zip(plain).map(|(a, b)| ring::centred(ring::subtract(*a, *b))).collect()
 }
 
@@ -137,26 +157,26 @@ impl Sent {
         }
     }
 
-    fn claim<'a>(&'a self, proof: &'a [u8]) -> Claim<'a> {
+    pub(super) fn claim<'a>(&'a self, proof: &'a [u8]) -> Claim<'a> {
         Claim { statement: self.statement(), wrapped: &self.points, proof }
     }
 
-    fn prove(&self) -> Result<Vec<u8>, Error> {
+    pub(super) fn prove(&self) -> Result<Vec<u8>, Error> {
         prove(&self.statement(), &committee().matrix, &self.witness, &mut rng(77))
     }
 
-    fn cheat(&self, manner: Manner) -> Vec<u8> {
+    pub(super) fn cheat(&self, manner: Manner) -> Vec<u8> {
         attempt(&self.statement(), &committee().matrix, &self.witness, manner, &mut rng(78))
             .unwrap()
             .to_bytes()
     }
 
-    fn verify(&self, proof: &[u8]) -> Result<(), Error> {
+    pub(super) fn verify(&self, proof: &[u8]) -> Result<(), Error> {
         let refused = refused(&[self.claim(proof)], &committee().matrix, &mut rng(79));
         refused.into_iter().next().map_or(Ok(()), |(_, error)| Err(error))
     }
 
-    fn failing(&self, proof: &[u8]) -> Vec<usize> {
+    pub(super) fn failing(&self, proof: &[u8]) -> Vec<usize> {
         failing(&self.claim(proof), &committee().matrix).unwrap()
     }
 }
@@ -257,9 +277,7 @@ fn values_around_q_are_not_small() {
     sent.codec.add_packed(&mut words, &sent.packed);
     words[7] = (words[7] + (1 << (sent.codec.wire_bits() - 1))) & sent.codec.word_mask();
     sent.codec.pack(words.into_iter(), &mut sent.packed);
-    let mut plain = Box::new([0; DEGREE]);
-    product(committee().matrix.block(0), &transform(&sent.witness.secret), &mut plain);
-    sent.witness.y = added(&sent, plain.as_slice());
+    sent.witness.y = added(&sent, &masks(&sent.witness.secret, 1));
     assert!(sent.witness.y[7].unsigned_abs() > MODULUS / 3);
     assert!(sent.prove().is_err());
 }
@@ -303,7 +321,7 @@ fn every_field_of_the_transcript_counts() {
 }
 
 fn other_codec(length: usize, bound: u64, posts: u32, norm: u64) -> Codec {
-    Codec::new(length, bound, posts, Some(Proven { norm, max_liars: 2 })).unwrap()
+    Codec::new(length, bound, posts, Some(proven(norm, 2, &[]))).unwrap()
 }
 
 fn honest_with_seed(seed: u64) -> Sent {
@@ -419,8 +437,7 @@ fn widths_leave_room_for_liars_and_for_the_lemma() {
         (5, 1, 1, 1, 0),
         (61_706, 131_072, 512, 1 << 23, 50),
     ] {
-        let proven = Proven { norm, max_liars: liars };
-        let codec = Codec::new(length, bound, posts, Some(proven)).unwrap();
+        let codec = Codec::new(length, bound, posts, Some(proven(norm, liars, &[]))).unwrap();
         let bounds = codec.bounds().unwrap();
         assert!(bounds.fit(), "{length}");
         assert!(bounds.one_squared < 1 << NORM_BITS);

@@ -3,7 +3,7 @@
 //! With c the last challenge and x̄, r̄, k̄, b̄ the responses:
 //! 1. *first*: Σ x̄₁_i·G_i + ρ̄₁·H = A₁ + c·X₁
 //! 2. *second*: Σ x̄₂_i·G'_i + ρ̄₂·H = A₂ + c·X₂
-//! 3. *linear*: r̄·Σ v_j·pk_j − ⟨L, x̄⟩·G = T_L + c·(Σ v_j·C_j − κ·G)
+//! 3. *linear*: r̄·Σ v_j·pk_j − (⟨L, x̄⟩ + λ·b̄)·G = T_L + c·(Σ v_j·C_j − κ·G), with λ = 0 without ranges
 //! 4. *key*: r̄·G = T_R + c·R
 //! 5. *bit U*: k̄·G = T_U + c·U
 //! 6. *bit V*: k̄·Y + b̄·G = T_V + c·V
@@ -18,7 +18,10 @@ use rayon::prelude::*;
 use super::challenges::Seed;
 use super::equations::{Equations, Parts};
 use super::fold::fold;
-use super::proof::{cover_commitment, cover_shown, generators, last_challenge, Proof, BASE};
+use super::proof::{
+    cover_commitment, cover_shown, generators, last_challenge, range_generators, Proof, BASE,
+};
+use super::ranges::{entries, Place};
 use super::statement::{Matrix, Statement};
 use super::{FIRST, SECOND};
 use crate::count::Ciphertext;
@@ -60,7 +63,7 @@ impl<'a> Reduced<'a> {
         if matrix.seed != statement.post.public_seed() {
             return Err(Error::Proof { what: "the iteration of the public polynomials" });
         }
-        let proof = Proof::from_bytes(claim.proof)?;
+        let proof = Proof::from_bytes(entries(statement.codec.intervals()), claim.proof)?;
         let mut transcript = statement.transcript(&proof.salt);
         let (t, tau) = (Seed::new(&transcript, "T"), Seed::new(&transcript, "tau"));
         cover_commitment(&mut transcript, &proof.commitments[0]);
@@ -69,6 +72,7 @@ impl<'a> Reduced<'a> {
         cover_commitment(&mut transcript, &proof.commitments[1]);
         let rows = Seed::new(&transcript, "rows").range_rows();
         cover_shown(&mut transcript, &proof.shown);
+        let places = Place::all(statement.codec, statement.packed, matrix);
         let parts = Parts {
             tau: &tau,
             relations: &relations,
@@ -76,6 +80,7 @@ impl<'a> Reduced<'a> {
             rows: &rows,
             shown: &proof.shown,
             bounds: &statement.bounds,
+            places: &places,
         };
         let equations = Equations::new(&transcript, &parts);
         let c = last_challenge(&transcript, &proof.messages);
@@ -88,6 +93,7 @@ impl<'a> Reduced<'a> {
 /// A sum of equations: scalars of the bases that all proofs share, and all other points.
 struct Sum {
     generators: Vec<Scalar>,
+    range_generators: Vec<Scalar>,
     keys: Vec<Scalar>,
     base: Scalar,
     blinding: Scalar,
@@ -97,9 +103,10 @@ struct Sum {
 }
 
 impl Sum {
-    fn new() -> Self {
+    fn new(entries: usize) -> Self {
         Self {
             generators: vec![Scalar::ZERO; FIRST + SECOND],
+            range_generators: vec![Scalar::ZERO; entries],
             keys: vec![Scalar::ZERO; DEGREE],
             base: Scalar::ZERO,
             blinding: Scalar::ZERO,
@@ -114,7 +121,8 @@ impl Sum {
         let [first, second, linear, key, bit_u, bit_v, quadratic] = weights;
         let (c, answers, equations) = (&reduced.c, &reduced.proof.responses, &reduced.equations);
         let (on_first, on_second) = self.generators.split_at_mut(FIRST);
-        on_first.iter_mut().zip(&answers.first).for_each(|(sum, x)| *sum += first * x);
+        let on_first = on_first.iter_mut().chain(&mut self.range_generators);
+        on_first.zip(&answers.first).for_each(|(sum, x)| *sum += first * x);
         on_second.iter_mut().zip(&answers.second).for_each(|(sum, x)| *sum += second * x);
         self.blinding += first * answers.blindings[0]
             + second * answers.blindings[1]
@@ -126,7 +134,7 @@ impl Sum {
         }
         self.scalars.extend(equations.on_secret.iter().map(|v| on_wrapped * v));
         self.points.extend_from_slice(reduced.claim.wrapped);
-        let committed = equations.on_committed(&answers.first, &answers.second);
+        let committed = equations.on_committed(&answers.first, &answers.second, &answers.bit);
         self.base += linear * (c * equations.constant - committed)
             + key * answers.r
             + bit_u * answers.k
@@ -154,6 +162,8 @@ impl Sum {
         let generators = generators();
         self.scalars.append(&mut self.generators);
         self.points.extend_from_slice(&generators.points);
+        self.points.extend_from_slice(range_generators(self.range_generators.len()));
+        self.scalars.append(&mut self.range_generators);
         self.scalars.append(&mut self.keys);
         self.points.extend_from_slice(keys);
         self.scalars.extend([self.base, self.blinding, self.count_key]);
@@ -172,7 +182,7 @@ impl Sum {
 fn hold(reduced: &[&Reduced<'_>], rng: &mut (impl RngCore + CryptoRng)) -> bool {
     let Some(one) = reduced.first() else { return true };
     let statement = &one.claim.statement;
-    let mut sum = Sum::new();
+    let mut sum = Sum::new(entries(statement.codec.intervals()));
     for proof in reduced {
         sum.add(proof, &std::array::from_fn(|_| Scalar::from(rng.gen::<u128>())));
     }
@@ -208,7 +218,7 @@ pub(super) fn failing(claim: &Claim<'_>, matrix: &Matrix) -> Result<Vec<usize>, 
     let reduced = Reduced::new(claim, matrix)?;
     let statement = &claim.statement;
     let holds = |equation: usize| {
-        let mut sum = Sum::new();
+        let mut sum = Sum::new(entries(statement.codec.intervals()));
         sum.add(&reduced, &std::array::from_fn(|index| Scalar::from(u64::from(index == equation))));
         sum.vanishes(statement.keys, statement.count_key)
     };
