@@ -122,7 +122,7 @@ def test_a_trainer_that_speaks_of_more_records_than_it_got_is_refused() -> None:
 
 @pytest.mark.parametrize("noise", ["fixed", "record"])
 def test_slots_with_proven_ranges_keep_to_theirs(noise: str) -> None:
-    """An update that a child made, or a noise, whose slot is out of its range would be refused by the proof."""
+    """Noise, or an update that a child made, with a slot out of its range could not be proven."""
     metrics = {"names": ["accuracy", "loss"], "proven_ranges": True}
     plan = Plan.of(make_task(metrics=metrics, privacy=NOISES[noise] | {"mechanism": TOLD.name}))
     assert plan.metric_range is not None
