@@ -1,24 +1,12 @@
-"""What all tests share: one set of keys, a certifier and a client."""
+"""What all tests share: one set of keys, and one recorded board."""
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from filelock import FileLock
 from hypothesis import settings
 
-from anofel.phase1_setup.step1b_certification import Credential
-from anofel.primitives import (
-    CertifierSecret,
-    CertifierTree,
-    ClientTree,
-    Commitment,
-    DatasetDigest,
-    DatasetType,
-    MasterSecret,
-    Salt,
-)
 from anofel.proofs.keys import KeyDirectory, make_insecure_development_keys
 
 settings.register_profile("default", deadline=None, max_examples=50)
@@ -47,26 +35,3 @@ def history(keys: KeyDirectory, tmp_path_factory: pytest.TempPathFactory) -> Pat
             recorded.write(recorded.play(keys), partial)
             partial.rename(path)
     return path
-
-
-@dataclass(frozen=True)
-class World:
-    """A board with certifiers and clients, one of whom is ours."""
-
-    certifier: CertifierSecret
-    certifiers: CertifierTree
-    clients: ClientTree
-    credential: Credential
-    salt: Salt
-
-
-@pytest.fixture
-def world() -> World:
-    certifier, msk, salt = CertifierSecret.generate(), MasterSecret.generate(), Salt.generate()
-    d, dt = DatasetDigest.of_chunks([b"twelve rows"]), DatasetType(7)
-    certifiers, clients = CertifierTree(), ClientTree()
-    certifiers.append([CertifierSecret.generate().public_key(), certifier.public_key()])
-    credential = Credential(msk, d, dt, certifier.public_key(), certifier.certify(d, msk.public_key(), dt))
-    strangers = [Commitment(d, MasterSecret.generate(), dt, Salt.generate()) for _ in range(10)]
-    clients.append([*strangers[:5], Commitment(d, msk, dt, salt), *strangers[5:]])
-    return World(certifier, certifiers, clients, credential, salt)

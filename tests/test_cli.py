@@ -20,7 +20,7 @@ PAGE = (Path(__file__).parents[1] / "docs" / "cli.md").read_text()
 def anofel(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "anofel", *words]
     return subprocess.run(
-        command, capture_output=True, text=True, timeout=120, env={**os.environ, **environment}
+        command, capture_output=True, text=True, timeout=600, env={**os.environ, **environment}
     )
 
 
@@ -63,7 +63,7 @@ def completed(*words: str) -> list[str]:
     }
     program = [sys.executable, "-c", "import sys; sys.argv = ['anofel']; from anofel.cli import main; main()"]
     done = subprocess.run(
-        program, capture_output=True, text=True, timeout=120, env={**os.environ, **asked}, check=False
+        program, capture_output=True, text=True, timeout=600, env={**os.environ, **asked}, check=False
     )
     return done.stdout.split()
 

@@ -3,6 +3,7 @@
 import importlib
 import re
 import runpy
+import tomllib
 from functools import cache
 from pathlib import Path
 
@@ -147,6 +148,19 @@ def test_every_package_and_crate_is_in_the_table_of_the_readme() -> None:
     assert listed == {path.stem for path in inside if path.is_dir() or path.suffix == ".py"}
     crates = set(re.findall(r"`crates/([\w-]+)`", table))
     assert crates == {path.name for path in (ROOT / "crates").iterdir()}
+
+
+def test_the_architecture_lists_every_package_in_the_order_of_imports() -> None:
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    layers = [name for layer in contracts[0]["layers"] for name in layer.split(" : ")]
+    table = (ROOT / "docs/architecture.md").read_text().partition("## Packages")[2]
+    assert re.findall(r"^\| `(anofel\.\w+)` \|", table, re.M) == layers
+    source = ROOT / "src"
+    packages = {
+        ".".join(path.parent.relative_to(source).parts) for path in (source / "anofel").rglob("__init__.py")
+    }
+    named = set(re.findall(r"`(anofel\.[\w.]+)`", table))
+    assert packages - {"anofel", "anofel._core"} <= named
 
 
 def test_every_page_is_reachable_from_the_index() -> None:

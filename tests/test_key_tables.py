@@ -144,7 +144,7 @@ from anofel.proofs.keys import KeyDirectory
 KeyDirectory.open(Path({str(copy)!r})).ownership_prover(threads=1)
 """
     running = [subprocess.Popen([sys.executable, "-c", code]) for _ in range(3)]
-    assert [process.wait(timeout=120) for process in running] == [0, 0, 0]
+    assert [process.wait(timeout=600) for process in running] == [0, 0, 0]
     assert (copy / TABLES).read_bytes() == good
     assert sorted(copy.glob(".*")) == []
 

@@ -16,7 +16,7 @@ from anofel.proofs.statements import SubmissionProver, SubmissionVerifier
 
 def anofel(*arguments: object) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "anofel", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    return subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
 
 
 @pytest.fixture

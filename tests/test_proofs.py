@@ -3,7 +3,7 @@
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 
 import pytest
 
@@ -39,16 +39,38 @@ from anofel.proofs.statements import (
     SubmissionStatement,
     SubmissionWitness,
 )
-from tests.conftest import World
 
 GENESIS = b"g" * 32
+
+
+@dataclass(frozen=True)
+class Registered:
+    """A client among others: what it proves its membership with."""
+
+    certifier: CertifierSecret
+    certifiers: CertifierTree
+    clients: ClientTree
+    credential: Credential
+    salt: Salt
+
+
+@pytest.fixture
+def world() -> Registered:
+    certifier, msk, salt = CertifierSecret.generate(), MasterSecret.generate(), Salt.generate()
+    d, dt = DatasetDigest.of_chunks([b"twelve rows"]), DatasetType(7)
+    certifiers, clients = CertifierTree(), ClientTree()
+    certifiers.append([CertifierSecret.generate().public_key(), certifier.public_key()])
+    credential = Credential(msk, d, dt, certifier.public_key(), certifier.certify(d, msk.public_key(), dt))
+    strangers = [Commitment(d, MasterSecret.generate(), dt, Salt.generate()) for _ in range(10)]
+    clients.append([*strangers[:5], Commitment(d, msk, dt, salt), *strangers[5:]])
+    return Registered(certifier, certifiers, clients, credential, salt)
 
 
 @pytest.fixture(scope="module")
 def submit(keys: KeyDirectory) -> Callable[..., Membership]:
     prover = keys.submission_prover(threads=1)
 
-    def make(world: World, iteration: int = 1) -> Membership:
+    def make(world: Registered, iteration: int = 1) -> Membership:
         return prove_membership(
             world.credential,
             salt=world.salt,
@@ -67,7 +89,7 @@ def submit(keys: KeyDirectory) -> Callable[..., Membership]:
 def enrol(keys: KeyDirectory) -> Callable[..., Posting]:
     prover = keys.registration_prover(threads=1)
 
-    def make(world: World, **changes: object) -> Posting:
+    def make(world: Registered, **changes: object) -> Posting:
         arguments = {
             "credential": world.credential,
             "salt": world.salt,
@@ -82,7 +104,9 @@ def enrol(keys: KeyDirectory) -> Callable[..., Posting]:
     return make
 
 
-def test_a_client_is_certified_registers_and_submits(keys: KeyDirectory, world: World, enrol, submit) -> None:
+def test_a_client_is_certified_registers_and_submits(
+    keys: KeyDirectory, world: Registered, enrol, submit
+) -> None:
     msk, d, dt = MasterSecret.generate(), DatasetDigest.of_chunks([b"rows"]), DatasetType(3)
     nonce, key = fresh_nonce(), world.certifier.public_key()
     prover, verifier = keys.ownership_prover(threads=1), keys.ownership_verifier()
@@ -93,7 +117,7 @@ def test_a_client_is_certified_registers_and_submits(keys: KeyDirectory, world: 
     keys.registration_verifier().verify(*proven_registration(registered))
     clients = ClientTree.from_leaf_bytes(world.clients.leaf_bytes())
     clients.append([Commitment.from_bytes(registered.body.commitment)])
-    made = World(world.certifier, world.certifiers, clients, credential, world.salt)
+    made = Registered(world.certifier, world.certifiers, clients, credential, world.salt)
     keys.submission_verifier().verify(*proven_membership(made, submit(made)))
 
 
@@ -105,7 +129,7 @@ def proven_registration(posting: Posting) -> tuple[RegistrationStatement, Regist
 
 
 def proven_membership(
-    world: World, membership: Membership, **changes: object
+    world: Registered, membership: Membership, **changes: object
 ) -> tuple[SubmissionStatement, SubmissionProof]:
     """What a submission proves, and the proof, as a board puts them together."""
     arguments = {
@@ -121,7 +145,9 @@ def proven_membership(
     return statement, SubmissionProof.from_bytes(membership.proof)
 
 
-def test_an_ownership_proof_is_good_for_one_nonce_and_one_certifier(keys: KeyDirectory, world: World) -> None:
+def test_an_ownership_proof_is_good_for_one_nonce_and_one_certifier(
+    keys: KeyDirectory, world: Registered
+) -> None:
     msk, d, dt = world.credential.msk, world.credential.d, world.credential.dt
     nonce, key = fresh_nonce(), world.certifier.public_key()
     prover, verifier = keys.ownership_prover(threads=1), keys.ownership_verifier()
@@ -132,7 +158,7 @@ def test_an_ownership_proof_is_good_for_one_nonce_and_one_certifier(keys: KeyDir
 
 
 def test_an_unsatisfied_witness_raises_the_clause_and_gives_no_proof(
-    keys: KeyDirectory, world: World
+    keys: KeyDirectory, world: Registered
 ) -> None:
     credential, scope = world.credential, Scope(GENESIS, 0, 1)
     a = MessageSecret.generate().public_key().hash()
@@ -161,7 +187,7 @@ def test_an_unsatisfied_witness_raises_the_clause_and_gives_no_proof(
     assert caught.value.code == "unsatisfied-statement"
 
 
-def test_a_bad_certificate_is_refused_before_any_proof(world: World, enrol) -> None:
+def test_a_bad_certificate_is_refused_before_any_proof(world: Registered, enrol) -> None:
     stranger = CertifierSecret.generate()
     credential = world.credential
     forged = stranger.certify(credential.d, credential.msk.public_key(), credential.dt)
@@ -173,14 +199,14 @@ def test_a_bad_certificate_is_refused_before_any_proof(world: World, enrol) -> N
         enrol(world, credential=unlisted)
 
 
-def test_the_same_dataset_registered_again_has_the_same_nullifier(world: World, enrol) -> None:
+def test_the_same_dataset_registered_again_has_the_same_nullifier(world: Registered, enrol) -> None:
     first, second = enrol(world), enrol(world, salt=Salt.generate())
     assert first.body.nullifier == second.body.nullifier
     assert first.body.commitment != second.body.commitment
     assert enrol(world, epoch=1).body.nullifier != first.body.nullifier
 
 
-def parts(world: World, shown: Membership | Posting) -> dict[str, bytes]:
+def parts(world: Registered, shown: Membership | Posting) -> dict[str, bytes]:
     """Every value that the board gets to see, by its name."""
     if isinstance(shown, Posting):
         values = asdict(shown.body) | {"message_key": shown.author.message_key}
@@ -191,7 +217,7 @@ def parts(world: World, shown: Membership | Posting) -> dict[str, bytes]:
     return values | {"client_root": world.clients.root().to_bytes(), "scope": scope}
 
 
-def test_two_postings_of_one_client_share_nothing_but_the_client_root(world: World, submit) -> None:
+def test_two_postings_of_one_client_share_nothing_but_the_client_root(world: Registered, submit) -> None:
     one, two = parts(world, submit(world, 1)), parts(world, submit(world, 2))
     assert {name for name in one if one[name] == two[name]} == {"client_root"}
     # Also no part of any value: 16 bytes in common would be no accident.
@@ -203,14 +229,14 @@ def test_two_postings_of_one_client_share_nothing_but_the_client_root(world: Wor
             assert not pieces & {data[i : i + 16] for i in range(len(data) - 15)}, name
 
 
-def test_a_double_submission_shows_the_same_nullifier(world: World, submit) -> None:
+def test_a_double_submission_shows_the_same_nullifier(world: Registered, submit) -> None:
     one, two = submit(world), submit(world)
     assert one.nullifier == two.nullifier
     assert one.tag != two.tag
     assert one.proof != two.proof
 
 
-def test_registration_and_submission_of_one_client_share_nothing(world: World, enrol, submit) -> None:
+def test_registration_and_submission_of_one_client_share_nothing(world: Registered, enrol, submit) -> None:
     registered, submitted = parts(world, enrol(world)), parts(world, submit(world))
     assert not set(registered.values()) & set(submitted.values())
 
@@ -218,7 +244,9 @@ def test_registration_and_submission_of_one_client_share_nothing(world: World, e
 @pytest.mark.parametrize(
     "field", ["client_root", "nullifier", "tag", "message_key", "scope", "type_commitment"]
 )
-def test_a_proof_fits_no_other_public_input(keys: KeyDirectory, world: World, submit, field: str) -> None:
+def test_a_proof_fits_no_other_public_input(
+    keys: KeyDirectory, world: Registered, submit, field: str
+) -> None:
     content, other = submit(world), submit(world, 2)
     replacement = {"client_root": ClientTree().root().to_bytes(), "scope": Scope(GENESIS, 0, 2)}
     changed = {field: replacement.get(field) or getattr(other, field)}
@@ -228,7 +256,7 @@ def test_a_proof_fits_no_other_public_input(keys: KeyDirectory, world: World, su
         verifier.verify(*proven_membership(world, content, **changed))
 
 
-def test_a_batch_names_the_bad_ones(keys: KeyDirectory, world: World, submit) -> None:
+def test_a_batch_names_the_bad_ones(keys: KeyDirectory, world: Registered, submit) -> None:
     verifier = keys.submission_verifier(threads=2)
     contents = [submit(world, iteration) for iteration in range(4)]
     batch = [proven_membership(world, content) for content in contents]
@@ -241,7 +269,7 @@ def test_a_batch_names_the_bad_ones(keys: KeyDirectory, world: World, submit) ->
     assert caught.value.indices == [1, 3]
 
 
-def test_proof_bytes_are_canonical(world: World, submit) -> None:
+def test_proof_bytes_are_canonical(world: Registered, submit) -> None:
     data = submit(world).proof
     assert len(data) == 128
     assert SubmissionProof.from_bytes(data).to_bytes() == data
@@ -251,7 +279,7 @@ def test_proof_bytes_are_canonical(world: World, submit) -> None:
 
 
 def test_a_proof_of_another_statement_is_refused_by_type_and_by_key(
-    keys: KeyDirectory, world: World, submit
+    keys: KeyDirectory, world: Registered, submit
 ) -> None:
     content = submit(world)
     as_registration = RegistrationProof.from_bytes(content.proof)
@@ -260,7 +288,7 @@ def test_a_proof_of_another_statement_is_refused_by_type_and_by_key(
         keys.submission_verifier().verify(statement, as_registration)  # type: ignore[arg-type]
 
 
-def test_a_proof_under_other_keys_is_refused(keys: KeyDirectory, world: World, submit) -> None:
+def test_a_proof_under_other_keys_is_refused(keys: KeyDirectory, world: Registered, submit) -> None:
     from anofel._core.keys import insecure_development_key
     from anofel.proofs.statements import SubmissionVerifier
 
@@ -269,7 +297,7 @@ def test_a_proof_under_other_keys_is_refused(keys: KeyDirectory, world: World, s
         other.verify(*proven_membership(world, submit(world)))
 
 
-def test_proving_releases_the_interpreter(world: World, submit) -> None:
+def test_proving_releases_the_interpreter(world: Registered, submit) -> None:
     """Another thread makes progress while a proof is computed in this one."""
     done, ticks = threading.Event(), 0
 
@@ -296,7 +324,7 @@ def test_threads_are_configurable(keys: KeyDirectory) -> None:
         keys.ownership_prover(threads=0)
 
 
-def test_secrets_of_the_steps_are_not_shown(world: World) -> None:
+def test_secrets_of_the_steps_are_not_shown(world: Registered) -> None:
     assert repr(world.credential) == "Credential(<redacted>)"
     tree = CertifierTree()
     tree.append([world.certifier.public_key()])

@@ -78,4 +78,4 @@ def test_the_commands_of_the_readme_work_in_the_order_given(tmp_path: Path) -> N
     finally:
         for process in background:
             process.terminate()
-            process.wait(30)
+            process.wait(600)

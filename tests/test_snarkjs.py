@@ -35,7 +35,7 @@ def snarkjs() -> Run:
 
     def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            ["node", cli, *arguments], capture_output=True, text=True, timeout=120, check=False
+            ["node", cli, *arguments], capture_output=True, text=True, timeout=600, check=False
         )
 
     return run

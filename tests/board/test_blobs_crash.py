@@ -74,7 +74,7 @@ def run_child(directory: Path, operation: str, deadly: int) -> tuple[int, list[s
         [sys.executable, "-c", CHILD, str(directory), operation, str(deadly)],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=600,
         check=False,
     )
     assert result.returncode in (0, -signal.SIGKILL), result.stderr

@@ -14,7 +14,7 @@ from tests.ceremony.conftest import BEACON
 
 def anofel(*arguments: object, code: int = 0) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "anofel", "setup", "ceremony", *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == code, done.stdout + done.stderr
     assert "Traceback" not in done.stderr
     return done

@@ -128,7 +128,7 @@ def test_contributors_come_by_http(states: list[CeremonyTranscript], digest8: by
                 assert "It is your turn" in done.stderr
         finally:
             server.send_signal(signal.SIGTERM)
-            server.wait(30)
+            server.wait(600)
     newest = tmp_path / "drop" / "0002"
     anofel("finish", newest, "--beacon", BEACON.hex(), "--out", tmp_path / "end", *other)
     mine = tmp_path / "Clinic A.receipt.json"

@@ -25,7 +25,7 @@ def anofel(*arguments: object) -> subprocess.CompletedProcess[str]:
 
 
 def test_a_ceremony_makes_the_keys_of_a_board(tmp_path: Path, own_state: Path) -> None:
-    toy, _locked = core.OwnPowers.from_bytes(core.OwnPowers.start(13)).contribute("INSECURE toy powers")
+    toy = core.OwnPowers.from_bytes(core.OwnPowers.start(13)).contribute("INSECURE toy powers").data
     (tmp_path / "toy.ptau").write_bytes(toy)
     digest = hashlib.blake2b(toy).digest()
     files = new_ceremony(tmp_path / "toy.ptau", other_powers=digest)

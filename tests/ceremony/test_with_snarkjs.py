@@ -28,7 +28,7 @@ def snarkjs() -> Callable[..., str]:
 
     def run(*arguments: object) -> str:
         command = ["node", cli, *map(str, arguments)]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 

@@ -244,7 +244,7 @@ def test_no_descriptor_is_no_end(monkeypatch: pytest.MonkeyPatch, caplog: pytest
             poor.setblocking(False)
             acceptor = Acceptor(poor, Connections(10), lambda _: Greeting(), None)
             reader, writer = await asyncio.open_connection(*poor.getsockname())
-            said = await asyncio.wait_for(reader.read(5), 30)
+            said = await asyncio.wait_for(reader.read(5), 600)
             writer.close()
             acceptor.close()
             poor.close()

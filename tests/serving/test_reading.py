@@ -36,7 +36,7 @@ def serving(app: Starlette, tls: Tls | None = None) -> Iterator[int]:
     thread = threading.Thread(target=lambda: asyncio.run(server.serve([taken])))
     thread.start()
     try:
-        assert ready.wait(60)
+        assert ready.wait(600)
         yield port
     finally:
         server.stop()

@@ -119,7 +119,7 @@ def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(tmp_path: Path) -> None
             env=os.environ | {"PYTHONPATH": str(tmp_path)} | environment,
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=600,
             # whoever runs the tests in the background may ignore the signal, and children inherit that
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
         )

@@ -5,8 +5,9 @@
 //! the assignment and the two sides of every constraint, which is all that a proof needs. There
 //! is no second description of a statement that could differ.
 //!
-//! Written here, not with `ark-r1cs-std`, because that lays down the matrices anew for every
-//! proof, and because every constraint here carries the clause of the statement it belongs to.
+//! Written here, not with `ark-r1cs-std`: with that, `ark-groth16` lays the matrices down anew for
+//! every proof, though they never change, and no constraint says which clause of the statement it
+//! belongs to.
 
 use anofel_primitives::Fr;
 use ark_ff::{AdditiveGroup, Field};

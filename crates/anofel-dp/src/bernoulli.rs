@@ -3,6 +3,8 @@
 use rand::RngCore;
 
 /// A uniform integer in `[0, bound)`, by Lemire's multiplication with rejection.
+///
+/// `gen_range` of `rand` is as exact, but rejects up to half of its words, and this is the inner loop.
 pub fn uniform_below(rng: &mut impl RngCore, bound: u64) -> u64 {
     debug_assert!(bound > 0);
     let mut product = u128::from(rng.next_u64()) * u128::from(bound);

@@ -125,7 +125,7 @@ impl Level {
 
     fn truncate(&mut self, length: usize) {
         self.0.truncate(length.div_ceil(PIECE));
-        if let Some(last) = self.0.last_mut().filter(|_| length % PIECE > 0) {
+        if let Some(last) = self.0.last_mut().filter(|_| !length.is_multiple_of(PIECE)) {
             if last.len() > length % PIECE {
                 Arc::make_mut(last).truncate(length % PIECE);
             }

@@ -9,6 +9,7 @@ use anofel_primitives::field;
 use anofel_primitives::hash::{permute, Domain};
 use anofel_primitives::identity::{DatasetDigest, DatasetType, MasterSecret};
 use anofel_primitives::Fr;
+use light_poseidon::{Poseidon, PoseidonHasher};
 use serde_json::Value;
 
 fn number<F: FromStr>(value: &Value) -> F
@@ -30,6 +31,20 @@ fn poseidon_equals_circomlib_for_one_to_eight_inputs() {
         let inputs: Vec<Fr> = vector["inputs"].as_array().unwrap().iter().map(number).collect();
         let expected: Fr = number(&vector["output"]);
         assert_eq!(permute(number(&vector["first"]), &inputs), expected, "{vector}");
+    }
+}
+
+#[test]
+fn poseidon_equals_light_poseidon_in_every_domain() {
+    for domain in Domain::ALL {
+        let inputs: Vec<Fr> = (1..=domain.arity() as u64).map(Fr::from).collect();
+        let mut theirs =
+            Poseidon::<Fr>::with_domain_tag_circom(inputs.len(), domain.constant()).unwrap();
+        assert_eq!(
+            permute(domain.constant(), &inputs),
+            theirs.hash(&inputs).unwrap(),
+            "{domain:?}"
+        );
     }
 }
 

@@ -21,6 +21,34 @@ fn refused(error: Error) -> PyErr {
     InvalidCeremony::new_err(error.to_string())
 }
 
+/// The bytes of a file, made without the interpreter.
+fn file<'py>(
+    py: Python<'py>,
+    make: impl FnOnce() -> Result<Vec<u8>, Error> + Send,
+) -> PyResult<Bound<'py, PyBytes>> {
+    Ok(PyBytes::new(py, &py.detach(make).map_err(refused)?))
+}
+
+/// What somebody contributed: the next file of a ceremony.
+#[pyclass(frozen, get_all, module = "anofel._core.ceremony")]
+pub struct Contributed {
+    /// The new file.
+    data: Py<PyBytes>,
+    /// Whether the secret was kept out of the swap file.
+    was_locked: bool,
+}
+
+impl Contributed {
+    /// Contribute without the interpreter; `make` gives the new file, and whether memory was locked.
+    fn make(
+        py: Python<'_>,
+        make: impl FnOnce() -> Result<(Vec<u8>, bool), Error> + Send,
+    ) -> PyResult<Self> {
+        let (data, was_locked) = py.detach(make).map_err(refused)?;
+        Ok(Self { data: PyBytes::new(py, &data).unbind(), was_locked })
+    }
+}
+
 fn sized<const N: usize>(name: &str, bytes: &[u8]) -> PyResult<[u8; N]> {
     bytes.try_into().map_err(|_| InvalidInput::new_err(format!("{name} has {N} bytes")))
 }
@@ -64,12 +92,11 @@ fn first_key<'py>(
     data: &[u8],
 ) -> PyResult<Bound<'py, PyBytes>> {
     let kind = kind(statement)?;
-    let made = py.detach(|| {
+    file(py, || {
         let circuit = Circuit::new(kind);
         let lagrange = powers.powers.lagrange(data, circuit.power())?;
         Ok(circuit.first_key(&powers.powers, &lagrange)?.to_bytes())
-    });
-    Ok(PyBytes::new(py, &made.map_err(refused)?))
+    })
 }
 
 /// The first key of a statement, which follows from powers of tau.
@@ -154,30 +181,23 @@ impl CeremonyKey {
         self.key.contributions.iter().map(one).collect()
     }
 
-    /// Contribute with a fresh secret: (the new file, whether the secret was kept out of the swap file).
-    fn contribute<'py>(
-        &self,
-        py: Python<'py>,
-        name: &str,
-    ) -> PyResult<(Bound<'py, PyBytes>, bool)> {
-        let made = py.detach(|| {
+    /// Contribute with a fresh secret.
+    fn contribute(&self, py: Python<'_>, name: &str) -> PyResult<Contributed> {
+        Contributed::make(py, || {
             let mut key = self.key.clone();
             let locked = key.contribute(name)?;
             Ok((key.to_bytes(), locked))
-        });
-        let (bytes, locked) = made.map_err(refused)?;
-        Ok((PyBytes::new(py, &bytes), locked))
+        })
     }
 
     /// End the ceremony with the announced beacon, derived for this statement: the new file.
     fn add_beacon<'py>(&self, py: Python<'py>, announced: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
-        let made = py.detach(|| {
+        file(py, || {
             let mut key = self.key.clone();
             let beacon = statement_beacon(self.kind(), announced);
             key.add_beacon(&beacon, BEACON_EXPONENT, "beacon")?;
             Ok(key.to_bytes())
-        });
-        Ok(PyBytes::new(py, &made.map_err(refused)?))
+        })
     }
 
     /// Check that the ceremony has ended: two people and the announced beacon.
@@ -192,8 +212,7 @@ impl CeremonyKey {
         transcript: &[u8],
     ) -> PyResult<Bound<'py, PyBytes>> {
         let transcript = sized("a transcript digest", transcript)?;
-        let key = convert::verifying_key(&self.circuit, &self.key, transcript);
-        Ok(PyBytes::new(py, &key.to_bytes()))
+        file(py, || Ok(convert::verifying_key(&self.circuit, &self.key, transcript).to_bytes()))
     }
 
     /// The proving key file for a transcript.
@@ -203,9 +222,7 @@ impl CeremonyKey {
         transcript: &[u8],
     ) -> PyResult<Bound<'py, PyBytes>> {
         let transcript = sized("a transcript digest", transcript)?;
-        let bytes =
-            py.detach(|| convert::proving_key(&self.circuit, &self.key, transcript).to_bytes());
-        Ok(PyBytes::new(py, &bytes))
+        file(py, || Ok(convert::proving_key(&self.circuit, &self.key, transcript).to_bytes()))
     }
 }
 
@@ -235,8 +252,7 @@ impl OwnPowers {
     /// The file of the state before anybody contributed.
     #[staticmethod]
     fn start(py: Python<'_>, power: u32) -> PyResult<Bound<'_, PyBytes>> {
-        let made = py.detach(|| Ok(Accumulator::new(power)?.to_bytes()));
-        Ok(PyBytes::new(py, &made.map_err(refused)?))
+        file(py, || Ok(Accumulator::new(power)?.to_bytes()))
     }
 
     /// Read a state and check all of it.
@@ -260,29 +276,22 @@ impl OwnPowers {
         self.state.summaries().into_iter().map(one).collect()
     }
 
-    /// Contribute with fresh secrets: (the new file, whether they were kept out of the swap file).
-    fn contribute<'py>(
-        &self,
-        py: Python<'py>,
-        name: &str,
-    ) -> PyResult<(Bound<'py, PyBytes>, bool)> {
-        let made = py.detach(|| {
+    /// Contribute with fresh secrets.
+    fn contribute(&self, py: Python<'_>, name: &str) -> PyResult<Contributed> {
+        Contributed::make(py, || {
             let mut state = self.state.clone();
             let locked = state.contribute(name)?;
             Ok((state.to_bytes(), locked))
-        });
-        let (bytes, locked) = made.map_err(refused)?;
-        Ok((PyBytes::new(py, &bytes), locked))
+        })
     }
 
     /// End the ceremony with the announced beacon: the new file.
     fn add_beacon<'py>(&self, py: Python<'py>, announced: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
-        let made = py.detach(|| {
+        file(py, || {
             let mut state = self.state.clone();
             state.add_beacon(announced, "beacon")?;
             Ok(state.to_bytes())
-        });
-        Ok(PyBytes::new(py, &made.map_err(refused)?))
+        })
     }
 
     /// Check that the ceremony has ended: two people and the announced beacon.
@@ -296,7 +305,7 @@ impl OwnPowers {
 pub mod ceremony {
     #[pymodule_export]
     use super::{
-        first_key, transcript_digest, verify_together, CeremonyContribution, CeremonyKey, FirstKey,
-        OwnPowers, Powers,
+        first_key, transcript_digest, verify_together, CeremonyContribution, CeremonyKey,
+        Contributed, FirstKey, OwnPowers, Powers,
     };
 }

@@ -18,8 +18,52 @@ pub mod count {
 
     use crate::committee::{digest, refusals, refuse};
 
-    /// Key id, count key, and accepted types or None for any.
-    type CommitteeLine = (Vec<u8>, Vec<u8>, Option<Vec<u32>>);
+    /// One committee of a bundle, as a ballot names it.
+    #[pyclass(frozen)]
+    pub struct BallotLine(counting::Committee);
+
+    #[pymethods]
+    impl BallotLine {
+        /// `accepted_types` is None for any.
+        #[new]
+        #[pyo3(signature = (*, key_id, count_key, accepted_types))]
+        fn new(
+            key_id: &[u8],
+            count_key: &[u8],
+            accepted_types: Option<Vec<u32>>,
+        ) -> PyResult<Self> {
+            let accepts = accepted_types.map_or(Accepts::Any, Accepts::Types);
+            counting::Committee::new(digest("the committee key", key_id)?, count_key, accepts)
+                .map(Self)
+                .map_err(refuse)
+        }
+    }
+
+    /// A ballot with what opens its bits, those that are sent and those that are kept.
+    #[pyclass(frozen)]
+    struct EncryptedBallot {
+        ballot: Vec<u8>,
+        bits: Vec<EncryptedBit>,
+    }
+
+    #[pymethods]
+    impl EncryptedBallot {
+        /// What is sent.
+        #[getter]
+        fn ballot<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+            PyBytes::new(py, &self.ballot)
+        }
+
+        /// What opens each bit (kept).
+        #[getter]
+        fn bits(&self) -> Vec<CastBit> {
+            self.bits.iter().cloned().map(CastBit).collect()
+        }
+
+        fn __repr__(&self) -> &'static str {
+            "EncryptedBallot(<redacted>)"
+        }
+    }
 
     /// Everything that a ballot is bound to.
     #[pyclass(frozen)]
@@ -27,7 +71,7 @@ pub mod count {
 
     #[pymethods]
     impl BallotBinding {
-        /// Committees are (key id, count key, accepted types or None for any), in order.
+        /// Committees are in the order of the bundle.
         #[new]
         #[pyo3(signature = (*, genesis, scope, nullifier, tag, pk_sig, type_commitment, committees))]
         #[allow(clippy::too_many_arguments, reason = "the fields of the statement, by name")]
@@ -38,17 +82,10 @@ pub mod count {
             tag: &[u8],
             pk_sig: &[u8],
             type_commitment: &[u8],
-            committees: Vec<CommitteeLine>,
+            committees: Vec<PyRef<'_, BallotLine>>,
         ) -> PyResult<Self> {
             let what = "the dataset type commitment";
-            let committees = committees
-                .into_iter()
-                .map(|(key_id, key, types)| {
-                    let accepts = types.map_or(Accepts::Any, Accepts::Types);
-                    counting::Committee::new(digest("the committee key", &key_id)?, &key, accepts)
-                        .map_err(refuse)
-                })
-                .collect::<PyResult<_>>()?;
+            let committees = committees.iter().map(|line| line.0.clone()).collect();
             let bundle = counting::Bundle {
                 genesis: digest("genesis", genesis)?,
                 scope: digest("the scope", scope)?,
@@ -69,14 +106,14 @@ pub mod count {
             counting::Ballot::length(&self.0)
         }
 
-        /// Encrypts and proves: the target's bit is 1, all others are 0. Also what opens each bit.
-        fn vote<'py>(
+        /// Encrypts and proves: the target's bit is 1, all others are 0.
+        fn vote(
             &self,
-            py: Python<'py>,
+            py: Python<'_>,
             target: Option<usize>,
             dataset_type: u32,
             blinding: &[u8],
-        ) -> PyResult<(Bound<'py, PyBytes>, Vec<CastBit>)> {
+        ) -> PyResult<EncryptedBallot> {
             let what = "the type blinding";
             let blinding = TypeBlinding::from_bytes(blinding)
                 .map_err(|_| refuse(Error::NotCanonical { what, index: 0 }))?;
@@ -92,10 +129,10 @@ pub mod count {
                 .enumerate()
                 .map_while(|(position, ciphertext)| {
                     let (k, one) = secrets.at(position)?;
-                    Some(CastBit(EncryptedBit { ciphertext: *ciphertext, k, one }))
+                    Some(EncryptedBit { ciphertext: *ciphertext, k, one })
                 })
                 .collect();
-            Ok((PyBytes::new(py, &ballot), bits))
+            Ok(EncryptedBallot { ballot, bits })
         }
 
         /// Checks a ballot.
@@ -167,22 +204,51 @@ pub mod count {
         }
     }
 
-    /// The first messages for which the branches hold, and the challenges of *zero* and *one*.
+    /// What the branches of a proof of a bit answer.
+    #[pyclass(frozen)]
+    struct AnsweredBranches {
+        first_messages: Vec<u8>,
+        challenges: [u128; 2],
+    }
+
+    #[pymethods]
+    impl AnsweredBranches {
+        /// The first messages for which the branches hold: four points, those of *zero* first.
+        #[getter]
+        fn first_messages<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+            PyBytes::new(py, &self.first_messages)
+        }
+
+        /// The challenge of *zero*.
+        #[getter]
+        fn zero(&self) -> u128 {
+            self.challenges[0]
+        }
+
+        /// The challenge of *one*.
+        #[getter]
+        fn one(&self) -> u128 {
+            self.challenges[1]
+        }
+    }
+
+    /// Reads the branches of a proof of a bit and says what they answer.
     #[pyfunction]
-    fn bit_first_messages<'py>(
-        py: Python<'py>,
+    fn answered_branches(
+        py: Python<'_>,
         count_key: &[u8],
         ciphertext: &[u8],
         branches: &[u8],
-    ) -> PyResult<(Bound<'py, PyBytes>, u128, u128)> {
-        let (messages, [zero, one]) = py
-            .detach(|| {
-                let statement = bit_statement(count_key, ciphertext)?;
-                let branches = counting::Branches::from_bytes(branches)?;
-                Ok((branches.first_messages(&statement), branches.challenges()))
+    ) -> PyResult<AnsweredBranches> {
+        py.detach(|| {
+            let statement = bit_statement(count_key, ciphertext)?;
+            let branches = counting::Branches::from_bytes(branches)?;
+            Ok(AnsweredBranches {
+                first_messages: branches.first_messages(&statement).to_vec(),
+                challenges: branches.challenges(),
             })
-            .map_err(refuse)?;
-        Ok((PyBytes::new(py, &messages), zero, one))
+        })
+        .map_err(refuse)
     }
 
     /// Checks many ballots side by side: the refusal of every bad one, by its place.

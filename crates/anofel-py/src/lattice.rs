@@ -198,8 +198,28 @@ pub mod lattice {
     #[pyclass(frozen)]
     struct Checked(scheme::Checked);
 
-    /// Post, envelope, encrypted bit and payload.
-    type SubmittedLine<'py> = (PyRef<'py, Post>, PyBackedBytes, PyBackedBytes, PyBackedBytes);
+    /// A payload with its post, its envelope and its encrypted bit.
+    #[pyclass(frozen)]
+    struct SubmittedContribution {
+        post: Py<Post>,
+        envelope: PyBackedBytes,
+        bit: PyBackedBytes,
+        payload: PyBackedBytes,
+    }
+
+    #[pymethods]
+    impl SubmittedContribution {
+        #[new]
+        #[pyo3(signature = (*, post, envelope, bit, payload))]
+        fn new(
+            post: Py<Post>,
+            envelope: PyBackedBytes,
+            bit: PyBackedBytes,
+            payload: PyBackedBytes,
+        ) -> Self {
+            Self { post, envelope, bit, payload }
+        }
+    }
 
     /// Parses payloads of one committee and iteration and checks their proofs: each checked, or its refusal.
     #[pyfunction]
@@ -207,15 +227,15 @@ pub mod lattice {
         py: Python<'_>,
         codec: &Codec,
         keys: &Keys,
-        submitted: Vec<SubmittedLine<'_>>,
+        submitted: Vec<PyRef<'_, SubmittedContribution>>,
     ) -> PyResult<Vec<Py<PyAny>>> {
         let borrowed: Vec<scheme::Submitted<'_>> = submitted
             .iter()
-            .map(|(post, envelope, bit, payload)| scheme::Submitted {
-                post: &post.0,
-                envelope,
-                bit,
-                payload,
+            .map(|line| scheme::Submitted {
+                post: &line.post.get().0,
+                envelope: &line.envelope,
+                bit: &line.bit,
+                payload: &line.payload,
             })
             .collect();
         let checked = py

@@ -109,8 +109,17 @@ pub mod messages {
     use crate::error::Error as Failure;
     use anofel_messages as core;
 
-    /// The kind, the author, the body, the signature and the number of bytes before it.
-    type Posting<'py> = (u8, Bound<'py, PyAny>, Bound<'py, PyTuple>, Bound<'py, PyBytes>, usize);
+    /// A posting, taken apart.
+    #[pyclass(frozen, get_all)]
+    struct DecodedPosting {
+        /// The number of its kind.
+        kind: u8,
+        /// A message key, or a chain of certificates.
+        author: Py<PyAny>,
+        /// The values of the body, in the order of its fields.
+        body: Py<PyTuple>,
+        signature: Py<PyBytes>,
+    }
 
     /// Encode the values of a record, in the order of its fields.
     #[pyfunction]
@@ -164,15 +173,14 @@ pub mod messages {
 
     /// Decode a whole posting strictly; raise `MalformedMessage`.
     #[pyfunction]
-    fn decode_posting<'py>(py: Python<'py>, data: &[u8]) -> PyResult<Posting<'py>> {
+    fn decode_posting(py: Python<'_>, data: &[u8]) -> PyResult<DecodedPosting> {
         let posting = py.detach(|| core::decode_posting(data)).map_err(Failure::from)?;
-        Ok((
-            posting.kind.number,
-            to_python(py, &posting.author)?,
-            tuple(py, &posting.body)?,
-            PyBytes::new(py, &posting.signature),
-            posting.signed_length,
-        ))
+        Ok(DecodedPosting {
+            kind: posting.kind.number,
+            author: to_python(py, &posting.author)?.unbind(),
+            body: tuple(py, &posting.body)?.unbind(),
+            signature: PyBytes::new(py, &posting.signature).unbind(),
+        })
     }
 
     /// Name and type of each field of a layout.

@@ -56,8 +56,12 @@ def refused_envelopes(envelopes: Sequence[tuple[Post, bytes]]) -> dict[int, Refu
 @final
 class Checked: ...
 
+@final
+class SubmittedContribution:
+    def __new__(cls, *, post: Post, envelope: bytes, bit: bytes, payload: bytes) -> SubmittedContribution: ...
+
 def check_payloads(
-    codec: Codec, keys: Keys, submitted: Sequence[tuple[Post, bytes, bytes, bytes]]
+    codec: Codec, keys: Keys, submitted: Sequence[SubmittedContribution]
 ) -> list[Checked | Refusal]: ...
 
 @final

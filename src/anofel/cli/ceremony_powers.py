@@ -46,9 +46,9 @@ def contribute(
     Example: anofel setup ceremony powers contribute powers-0.ptau powers-1.ptau --name "Clinic A"
     """
     _refuse_existing(out)
-    data, locked = _read(source).contribute(name)
-    _write(out, data, as_json=as_json)
-    swap = "kept out of the swap file" if locked else "NOT promised to be kept out of the swap file"
+    made = _read(source).contribute(name)
+    _write(out, made.data, as_json=as_json)
+    swap = "kept out of the swap file" if made.was_locked else "NOT promised to be kept out of the swap file"
     note(f"Your secrets were drawn from the operating system, used, wiped, and {swap}.")
 
 

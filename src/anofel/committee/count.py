@@ -68,7 +68,14 @@ class BallotStatement:
                 tag=context.tag,
                 pk_sig=context.pk_sig,
                 type_commitment=type_commitment,
-                committees=[(line.key_id, line.count_key.public, line.accepted_types) for line in lines],
+                committees=[
+                    core.BallotLine(
+                        key_id=line.key_id,
+                        count_key=line.count_key.public,
+                        accepted_types=line.accepted_types,
+                    )
+                    for line in lines
+                ],
             )
 
     @property
@@ -82,8 +89,8 @@ class BallotStatement:
         Raises ``InvalidInput`` if the task at the target does not take the dataset type.
         """
         with refusing(InvalidInput):
-            ballot, bits = self.bundle.vote(target, opening.dataset_type, opening.blinding)
-        return CastBallot(ballot, tuple(bits))
+            made = self.bundle.vote(target, opening.dataset_type, opening.blinding)
+        return CastBallot(made.ballot, tuple(made.bits))
 
     def verify(self, ballot: bytes) -> None:
         """Check a ballot (admission). Raises ``BallotRefused``."""

@@ -191,7 +191,7 @@ class Demo:
         last, since = 0, time.monotonic()
         while any(owner.code is None for owner in owners):
             self._tick()
-            iteration = self._watching.iteration
+            iteration = self.watching.iteration
             if iteration > last:
                 last, since = iteration, time.monotonic()
             if iteration > 2 * self.options.iterations + 4:
@@ -204,7 +204,7 @@ class Demo:
                 )
 
     def _join_late(self, study: DemoStudy, number: int) -> Iterator[None]:
-        while self._watching.iteration < min(LATE_ITERATION, max(1, self.options.iterations - 1)):
+        while self.watching.iteration < min(LATE_ITERATION, max(1, self.options.iterations - 1)):
             yield
         request = self._request(study, number)
         while request.code is None:
@@ -213,7 +213,7 @@ class Demo:
         self._screen.event(f"{study.client(number)} joins late and registers.")
 
     def _kill(self, study: DemoStudy, number: int) -> Iterator[None]:
-        watch, wanted = self._watching, min(KILL_ITERATION, self.options.iterations)
+        watch, wanted = self.watching, min(KILL_ITERATION, self.options.iterations)
         while watch.iteration < wanted or not watch.is_open:
             yield
         self.processes.find(study.client(number)).kill()
@@ -228,7 +228,7 @@ class Demo:
         """Stop everybody, then audit what is on the board's disk."""
         self._screen.step("Stopping the roles")
         self._tick()
-        watch = self._watching
+        watch = self.watching
         self.processes.stop([name for name in self.processes.names if name != "board"])
         watch.poll(self.studies, self.cheaters)
         self.processes.stop()
@@ -346,6 +346,8 @@ class Demo:
                 self._screen.event(words, kind="outcome")
 
     @property
-    def _watching(self) -> DemoWatch:
-        assert self.watch is not None
+    def watching(self) -> DemoWatch:
+        """What is seen of the board; only once there is one."""
+        if self.watch is None:
+            raise AssertionError("The board of the demo has not begun.")
         return self.watch

@@ -26,12 +26,11 @@ _STYLES: Final[tuple[dict[str, Any], ...]] = (
 
 def document(demo: Demo) -> dict[str, Any]:
     """Return the result as ``--json`` shows it."""
-    assert demo.watch is not None
-    results = [result for study in demo.studies for result in demo.watch.of(study)]
+    results = [result for study in demo.studies for result in demo.watching.of(study)]
     return {
         "dir": str(demo.layout.root),
         "iterations": [result.document() for result in results],
-        "refused": [{"what": tried.what, "code": tried.code} for tried in demo.watch.refused],
+        "refused": [{"what": tried.what, "code": tried.code} for tried in demo.watching.refused],
         "audit": demo.audit,
     }
 
@@ -85,8 +84,7 @@ def story(demo: Demo) -> list[tuple[str, list[str]]]:
 
 
 def _model(demo: Demo, study: DemoStudy) -> str:
-    assert demo.watch is not None
-    summed = [result for result in demo.watch.of(study) if result.metrics is not None]
+    summed = [result for result in demo.watching.of(study) if result.metrics is not None]
     if not summed:
         return f"{study.title}: no iteration had enough posts, so there is no model."
     found, best = dict(summed[-1].metrics or {}), demo.central[study.name]
@@ -98,8 +96,7 @@ def _model(demo: Demo, study: DemoStudy) -> str:
 
 
 def _seen(demo: Demo) -> list[str]:
-    assert demo.watch is not None
-    seen, audit = demo.watch.seen, demo.audit
+    seen, audit = demo.watching.seen, demo.audit
     sizes = " or ".join(f"{size:,}" for size in sorted(seen.submission_bytes))
     sets = seen.sizes_of_sets.values()
     postings = sum(audit["postings"].values())
@@ -126,8 +123,7 @@ def _unseen(demo: Demo) -> list[str]:
 
 
 def _refused(demo: Demo) -> list[str]:
-    assert demo.watch is not None
-    lines = [f"{tried.what}: {tried.code}" for tried in demo.watch.refused]
+    lines = [f"{tried.what}: {tried.code}" for tried in demo.watching.refused]
     return lines or ["Nothing: the run was too short for the cheaters."]
 
 
@@ -167,10 +163,9 @@ def draw(demo: Demo, path: Path) -> None:
     mpl.use("Agg")
     from matplotlib import pyplot
 
-    assert demo.watch is not None
     figure, (left, right) = pyplot.subplots(1, 2, figsize=(11, 4.2), layout="constrained")
     for place, study in enumerate(demo.studies):
-        results = [result for result in demo.watch.of(study) if result.metrics is not None]
+        results = [result for result in demo.watching.of(study) if result.metrics is not None]
         numbers = [result.iteration for result in results]
         quality = [(result.metrics or {}).get("auc", math.nan) for result in results]
         style = _STYLES[place % len(_STYLES)]

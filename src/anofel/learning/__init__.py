@@ -1,1 +1,1 @@
-"""Step 4 — local training: models, trainers, splits, and the integer model everyone agrees on."""
+"""Step 4 — local training: trainers, splits, metrics, predictions."""

@@ -76,12 +76,13 @@ class Posting:
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
         """Read a whole posting. Raises ``MalformedMessage`` for anything else."""
-        kind, author, values, signature, _ = core.decode_posting(data)
+        read = core.decode_posting(data)
+        author = read.author
         return cls(
-            kind=kind,
+            kind=read.kind,
             author=KeyAuthor(author) if isinstance(author, bytes) else ChainAuthor(author),
-            body=_BODIES[kind].from_values(values),
-            signature=signature,
+            body=_BODIES[read.kind].from_values(read.body),
+            signature=read.signature,
             data=data,
         )
 

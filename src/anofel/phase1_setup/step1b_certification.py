@@ -1,8 +1,12 @@
 """Step 1.b, first half — a client obtains a certificate over its dataset (AnoFel §4.3.1).
 
+1. The client shows its data and the digest d of it, and sends its master public key.
+2. It shows that the key is its own by a proof that is good for this certifier, this nonce and this dataset
+   only (D-04).
+3. The certifier checks both and signs (d, mpk, dt).
+
 The certifier knows the client and sees its data; it learns the master public key and nothing it
-could recognise on the board. The client shows that the key is its own by a proof that is good for
-this certifier, this nonce and this dataset only (D-04).
+could recognise on the board.
 """
 
 import secrets
@@ -53,7 +57,8 @@ def request_certificate(
     prover: OwnershipProver,
 ) -> CertificateRequest:
     """Ask a certifier to sign (d, mpk, dt), and show that mpk is ours."""
-    mpk = msk.public_key()
+    mpk = msk.public_key()  # (1)
+    # (2)
     statement = OwnershipStatement(mpk=mpk, certifier=certifier, nonce=nonce, d=d)
     proof = prover.prove(statement, OwnershipWitness(msk=msk))
     return CertificateRequest(mpk=mpk, d=d, dt=dt, ownership=proof)
@@ -75,6 +80,7 @@ def issue_certificate(
     The caller MUST have compared d and dt with the data that the client shows, and MUST refuse a
     second mpk for the same d (D-02).
     """
+    # (3)
     verify_ownership(request, certifier=secret.public_key(), nonce=nonce, verifier=verifier)
     return secret.certify(request.d, request.mpk, request.dt)
 

@@ -1,5 +1,10 @@
 """Step 1.b, second half — a client registers anonymously (AnoFel §4.3.1).
 
+1. The client draws a key for this posting alone; the tag binds the posting to the client's own key.
+2. It commits to its dataset under its master key.
+3. The nullifier is the same for the dataset and the key in this epoch, so they are registered once.
+4. It proves that a listed certifier signed what is committed to, and signs the posting with the fresh key.
+
 The board learns that somebody with a certificate of some certifier registered a dataset that was
 not registered in this epoch before. Nothing else.
 """
@@ -46,9 +51,9 @@ def make_registration(
     message_key = message_secret.public_key()
     shown = {
         "certifier_root": certifiers.root().to_bytes(),
-        "commitment": Commitment(d, msk, dt, salt).to_bytes(),
-        "nullifier": msk.registration_nullifier(d, Epoch(genesis, epoch)).to_bytes(),
-        "tag": msk.tag(message_key.hash()).to_bytes(),
+        "tag": msk.tag(message_key.hash()).to_bytes(),  # (1)
+        "commitment": Commitment(d, msk, dt, salt).to_bytes(),  # (2)
+        "nullifier": msk.registration_nullifier(d, Epoch(genesis, epoch)).to_bytes(),  # (3)
     }
     statement = registration_statement(
         genesis=genesis, epoch=epoch, message_key=message_key.to_bytes(), **shown
@@ -62,5 +67,6 @@ def make_registration(
         certificate=credential.certificate,
         path=certifiers.path(certifiers.position(credential.certifier)),
     )
+    # (4)
     body = Registration(epoch=epoch, proof=prover.prove(statement, witness).to_bytes(), **shown)
     return make_posting(body, KeyAuthor(message_key.to_bytes()), genesis, message_secret.sign)

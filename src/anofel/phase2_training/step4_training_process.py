@@ -106,8 +106,7 @@ class TrainingProcess:
         Only the first one is waited for, which has seen no data yet; how the one before it ended, and so
         whether there must be another, may depend on data.
         """
-        if self._child is not None and self._child.is_alive():
-            assert self.layout is not None
+        if self.layout is not None and self._child is not None and self._child.is_alive():
             return self.layout
         self.close()
         try:

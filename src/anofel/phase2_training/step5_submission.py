@@ -1,10 +1,19 @@
 """Step 5 — a client submits its update (AnoFel §4.3.2; D-01, D-06, D-08, D-10).
 
-1. ``prepare_submission`` proves membership, casts the ballot, makes the mask for the update, and encrypts
-   and proves zeros for the other committees. Nothing of it depends on the update, so it runs while the
-   model trains.
-2. ``seal_submission`` encrypts and proves the update.
-3. ``post_submission`` stores the payloads and signs.
+``prepare_submission``, while the model trains, since nothing of it depends on the update:
+
+1. The client draws a key for this posting alone and proves that some registered client posts with it.
+2. It casts an encrypted bit for every committee of the bundle: 1 for its own, 0 for the others.
+3. It makes the masks that hide a vector from everybody but the committee as a whole.
+4. For every committee but its own it encrypts zeros, and proves that they are.
+
+``seal_submission``, when the time of the post is near:
+
+5. It encrypts the update for its own committee, and proves it.
+
+``post_submission``:
+
+6. The payloads are stored; the posting names them, and the fresh key signs it.
 
 The board learns that a registered client posts, and that it had not posted in this iteration.
 """
@@ -178,6 +187,7 @@ def prepare_submission(
     if not sitting.is_open:
         raise InvalidInput("The bundle has no open iteration.")
     rho = TypeBlinding.generate()
+    # (1)
     membership = prove_membership(
         credential,
         salt=salt,
@@ -196,14 +206,17 @@ def prepare_submission(
         for seat in seats
     ]
     committees = [board.keys.read(seat.addressee.committee) for seat in seats]
+    # (2)
     lines = [(key, seat.addressee.types) for seat, (_, key) in zip(seats, committees, strict=True)]
     statement = ballot_statement(contexts[0], membership.type_commitment, lines)
     opening = TypeOpening(dataset_type=credential.dt.number, blinding=rho.to_secret_bytes())
     cast = statement.cast(target, opening)
+    # (3)
     masks = [
         Mask(scheme, scheme.prepare(key, context, seat.limits, bit))
         for seat, (scheme, key), context, bit in zip(seats, committees, contexts, cast.bits, strict=True)
     ]
+    # (4)
     decoys = [
         None
         if place == target
@@ -222,6 +235,7 @@ def seal_submission(prepared: PreparedSubmission, update: Int64Vector | None) ->
     mask = prepared.mask
     if (update is None) != (mask is None):
         raise InvalidInput("A submission has an update exactly if it has a target.")
+    # (5)
     own = None if mask is None or update is None else mask.scheme.encrypt(mask.prepared, update)
     parts = [part for decoy in prepared.decoys if (part := own if decoy is None else decoy) is not None]
     envelopes, payloads = (part.envelope.proof for part in parts), (part.payload for part in parts)
@@ -230,6 +244,7 @@ def seal_submission(prepared: PreparedSubmission, update: Int64Vector | None) ->
 
 def post_submission(board: Board, sealed: SealedSubmission) -> Posting:
     """Store the payloads and sign; the posting is ready to be sent."""
+    # (6)
     blobs = [board.upload(payload) for payload in sealed.payloads]
     shown = sealed.membership
     body = Submission(

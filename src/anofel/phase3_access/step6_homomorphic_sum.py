@@ -1,5 +1,9 @@
 """Steps 6 and 7 — an aggregator collects the accepted submissions and adds them (AnoFel §4.3.3; D-18).
 
+1. Every accepted submission of the iteration is read and checked (step 6).
+2. Those that are well-formed are added, ciphertext by ciphertext (step 7).
+3. The member states what it added and what it left out, before any share.
+
 A payload that the scheme refuses, for its form or for its contribution proof, is excluded; the exclusion
 stands in the ``Aggregate``, so that anybody who has the payload can check it.
 """
@@ -76,6 +80,7 @@ class Collector:
 
     def _take_batch(self, board: BoardView, seat: Seat, posts: Sequence[AcceptedSubmission]) -> None:
         scheme, key = board.keys.read(seat.addressee.committee)
+        # (1)
         items = [
             SubmittedPayload(
                 seat.context_of(post),
@@ -90,7 +95,7 @@ class Collector:
             elif self._dealt:
                 self._keep(post, verdict, post.payloads[seat.place].length)
             else:
-                self._accumulator.add(verdict)
+                self._accumulator.add(verdict)  # (2)
             self._taken.add(post.nullifier)
 
     def _keep(self, post: AcceptedSubmission, checked: CheckedPayload, length: int) -> None:
@@ -114,7 +119,7 @@ class Collector:
                 post = self._good[name]
                 payload = board.attachments.read(post.payloads[seat.place].sha256)
                 checked = check_payload(board, seat, post, payload)
-            accumulator.add(checked)
+            accumulator.add(checked)  # (2)
         return accumulator.finish()
 
 
@@ -132,7 +137,7 @@ def collect(board: BoardView, seat: Seat) -> CollectedSum:
 
 def state_aggregate(board: Board, seat: Seat, member: int, collected: CollectedSum) -> Aggregate:
     """Store the sums and state what was added, before any share (D-18)."""
-    return Aggregate(
+    return Aggregate(  # (3)
         task=seat.task_id,
         iteration=seat.number,
         member=member,

@@ -1,4 +1,8 @@
-"""Step 8 — an aggregator's shares: of the count first, then of the sum (AnoFel §4.3.3; D-08, D-09)."""
+"""Step 8 — an aggregator's shares: of the count first, then of the sum (AnoFel §4.3.3; D-08, D-09).
+
+1. For the set that t members agreed on, a member decrypts its part of the count, and proves it.
+2. Where the opened count is large enough, it decrypts its part of the sum, and proves it.
+"""
 
 from anofel.board.interface import Board, BoardView
 from anofel.board.seat import Seat
@@ -17,7 +21,8 @@ def share_of_count(board: BoardView, seat: Seat, share: SecretKeyShare) -> Count
         member=share.member,
         agreed=seat.agreed_digest,
         shares=tuple(
-            count.partial_decrypt(key, share.count_share, tally, agreed) for tally, agreed in groups
+            count.partial_decrypt(key, share.count_share, tally, agreed)  # (1)
+            for tally, agreed in groups
         ),
     )
 
@@ -29,7 +34,7 @@ def share_of_sum(board: BoardView, seat: Seat, share: SecretKeyShare) -> tuple[b
     """
     scheme, key = board.keys.read(seat.addressee.committee)
     groups = zip(board.openings.encrypted_sums(seat), board.openings.permits(seat), strict=True)
-    return tuple(scheme.partial_decrypt(key, share, total, permit) for total, permit in groups)
+    return tuple(scheme.partial_decrypt(key, share, total, permit) for total, permit in groups)  # (2)
 
 
 def post_sum_share(board: Board, seat: Seat, member: int, shares: tuple[bytes, ...]) -> SumShare:

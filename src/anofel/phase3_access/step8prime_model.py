@@ -1,5 +1,8 @@
 """Step 8′ — the owner combines the shares and makes the next model (AnoFel §4.3.3).
 
+1. t shares open the sum.
+2. The task's rule makes the next model of it, or the owner's own rule where the task leaves it to its owner.
+
 Everybody can: the shares are public (D-16), and the rule is part of the task. ``Openings.open_sum`` does it
 once for all who ask.
 """
@@ -20,8 +23,8 @@ def next_model(board: BoardView, seat: Seat, own_rule: UpdateRule | None = None)
 
     Raises ``InvalidInput`` if there is nothing to make a model of.
     """
-    opened = _opened(board, seat)
-    if opened.made is not None:
+    opened = _opened(board, seat)  # (1)
+    if opened.made is not None:  # (2)
         return opened.made
     if own_rule is None:
         raise InvalidInput("The task's owner makes each model by a rule of its own.")

@@ -325,8 +325,7 @@ class Owner(CertifiedRole):
 
     def _own_model(self, task: TaskState) -> BlobHash:
         """Return the name of what our own rule made of the last sum; it was made and kept once."""
-        assert task.bundle is not None
-        number = self.state.bundles[task.bundle].iterations
+        number = Sitting.of(self.state, task.bundle).number
         entry = next(entry for entry in self.iterations if entry["iteration"] == number)
         return BlobHash(bytes.fromhex(entry["model"]))
 

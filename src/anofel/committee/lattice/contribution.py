@@ -164,7 +164,7 @@ def check_payloads(
        does without.
     """
     verdicts: dict[int, LatticePayload | PayloadRefused] = {}
-    lines: list[tuple[core.Post, bytes, bytes, bytes]] = []
+    lines: list[core.SubmittedContribution] = []
     places: list[int] = []
     for place, item in enumerate(items):
         fault = _fault_of_bytes(item.envelope, item.payload)
@@ -172,8 +172,14 @@ def check_payloads(
             verdicts[place] = PayloadRefused(fault)  # (1)
             continue
         places.append(place)
-        post = core_post(key, item.context)
-        lines.append((post, item.envelope.proof, item.envelope.bit, bytes(item.payload)))
+        lines.append(
+            core.SubmittedContribution(
+                post=core_post(key, item.context),
+                envelope=item.envelope.proof,
+                bit=item.envelope.bit,
+                payload=bytes(item.payload),
+            )
+        )
     checked = core.check_payloads(codec(limits), key.keys, lines)  # (2), (3)
     for place, verdict in zip(places, checked, strict=True):
         if isinstance(verdict, core.Checked):

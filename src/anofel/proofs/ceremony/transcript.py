@@ -170,8 +170,9 @@ class CeremonyTranscript:
         changed, locked = {}, True
         for place, key in enumerate(self.keys):
             on_progress(place, len(self.keys), f"Contributing to the {key.statement} key")
-            changed[f"{key.statement}.zkey"], was_locked = key.contribute(name)
-            locked = locked and was_locked
+            made = key.contribute(name)
+            changed[f"{key.statement}.zkey"] = made.data
+            locked = locked and made.was_locked
         on_progress(len(self.keys), len(self.keys), "Done")
         return self._with(changed), locked
 

@@ -8,32 +8,28 @@
 
 import asyncio
 import json
-import signal
 import socket
 from collections.abc import Callable
 from typing import Final
 
 from starlette.applications import Starlette
-from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from anofel.errors import AnofelError
-from anofel.network.transport import JSON, OCTETS
-from anofel.node.api_problems import BadRequest, on_bug, on_http_exception, problem
-from anofel.node.api_requests import body_chunks, declared_length
+from anofel.network.transport import OCTETS
+from anofel.node.api_problems import BadRequest
 from anofel.roles.ceremony.drop import MAX_RECEIPT, Drop, DropRefused
+from anofel.roles.private_service import document, private_app, serve_app, whole_body
 from anofel.serving.listening import Tls
-from anofel.serving.server import GuardedServer
 
 MAX_CONNECTIONS: Final = 64
 
 
 def make_app(drop: Drop) -> Starlette:
     """Return the application of a drop."""
-    app = Starlette(
-        routes=[
+    app = private_app(
+        [
             Route("/v1/ceremony", _describe, methods=["GET"]),
             Route("/v1/files/{name}", _file, methods=["GET"]),
             Route("/v1/turns", _join, methods=["POST"]),
@@ -41,11 +37,9 @@ def make_app(drop: Drop) -> Starlette:
             Route("/v1/turns/{ticket}", _take, methods=["POST"]),
             Route("/v1/turns/{ticket}/{name}", _hand_in, methods=["PUT"]),
         ],
-        exception_handlers={AnofelError: _on_error, HTTPException: on_http_exception, Exception: on_bug},
+        DropRefused,
     )
-    app.router.redirect_slashes = False
     app.state.drop = drop
-    app.state.one_at_a_time = asyncio.Lock()
     return app
 
 
@@ -55,7 +49,7 @@ def _drop(request: Request) -> Drop:
 
 
 async def _describe(request: Request) -> Response:
-    return _answer(_drop(request).describe())
+    return document(_drop(request).describe())
 
 
 async def _file(request: Request) -> Response:
@@ -66,49 +60,30 @@ async def _file(request: Request) -> Response:
 
 
 async def _join(request: Request) -> Response:
-    signed = await _body(request, MAX_RECEIPT)
-    return _answer(json.dumps({"ticket": _drop(request).join(signed)}).encode())
+    signed = await whole_body(request, MAX_RECEIPT)
+    return document(json.dumps({"ticket": _drop(request).join(signed)}).encode())
 
 
 async def _place(request: Request) -> Response:
     before, left = _drop(request).place(request.path_params["ticket"])
-    return _answer(json.dumps({"before": before, "seconds": int(left)}).encode())
+    return document(json.dumps({"before": before, "seconds": int(left)}).encode())
 
 
 async def _hand_in(request: Request) -> Response:
     drop, ticket, name = _drop(request), request.path_params["ticket"], request.path_params["name"]
-    data = await _body(request, drop.room_for(ticket, name))
+    data = await whole_body(request, drop.room_for(ticket, name))
     drop.hand_in(ticket, name, data)
-    return _answer(b"{}")
+    return document(b"{}")
 
 
 async def _take(request: Request) -> Response:
-    await _body(request, 0)
+    await whole_body(request, 0)
     one_at_a_time: asyncio.Lock = request.app.state.one_at_a_time
     async with one_at_a_time:
         number = await asyncio.to_thread(_drop(request).take, request.path_params["ticket"])
-    return _answer(json.dumps({"number": number}).encode())
-
-
-async def _body(request: Request, max_bytes: int) -> bytes:
-    length = declared_length(request, max_bytes)
-    return b"".join([chunk async for chunk in body_chunks(request, length)])
-
-
-def _answer(content: bytes) -> Response:
-    return Response(content, headers={"Cache-Control": "no-store"}, media_type=JSON)
-
-
-async def _on_error(_request: Request, error: Exception) -> Response:
-    assert isinstance(error, AnofelError)
-    if isinstance(error, BadRequest):
-        return problem(error.status, error.code, str(error))
-    return problem(403 if isinstance(error, DropRefused) else 422, error.code, str(error))
+    return document(json.dumps({"number": number}).encode())
 
 
 def serve(drop: Drop, taken: socket.socket, tls: Tls | None = None, *, on_ready: Callable[[], None]) -> None:
     """Serve until SIGTERM or SIGINT."""
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: None)  # the server handles both and then raises them again here
-    server = GuardedServer(make_app(drop), tls, max_connections=MAX_CONNECTIONS, on_ready=on_ready)
-    asyncio.run(server.serve([taken]))
+    serve_app(make_app(drop), taken, tls, max_connections=MAX_CONNECTIONS, on_ready=on_ready)

@@ -20,7 +20,6 @@ import ctypes
 import hashlib
 import resource
 import secrets
-import signal
 import socket
 import time
 from collections import OrderedDict
@@ -29,14 +28,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from starlette.applications import Starlette
-from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from anofel.errors import AnofelError
-from anofel.network.transport import JSON
-from anofel.node.api_problems import BadRequest, on_bug, on_http_exception, problem
+from anofel.node.api_problems import BadRequest
 from anofel.node.api_requests import body_chunks, declared_length
 from anofel.roles.certificate_files import (
     MAX_BYTES,
@@ -48,8 +44,8 @@ from anofel.roles.certificate_files import (
 )
 from anofel.roles.certifier.log import CertificationRefused
 from anofel.roles.certifier.role import Certifier
+from anofel.roles.private_service import document, private_app, serve_app, whole_body
 from anofel.serving.listening import Tls
-from anofel.serving.server import GuardedServer
 from anofel.studies.table import MemoryFile
 
 MAX_CONNECTIONS: Final = 128
@@ -120,34 +116,32 @@ class Tickets:
 
 def make_app(certifier: Certifier) -> Starlette:
     """Return the application of a certifier."""
-    app = Starlette(
-        routes=[
+    app = private_app(
+        [
             Route("/v1/nonces", _nonce, methods=["POST"]),
             Route("/v1/requests", _request, methods=["POST"]),
             Route("/v1/data/{ticket}", _data, methods=["PUT"]),
         ],
-        exception_handlers={AnofelError: _on_error, HTTPException: on_http_exception, Exception: on_bug},
+        CertificationRefused,
     )
-    app.router.redirect_slashes = False
     app.state.certifier = certifier
     app.state.tickets = Tickets()
-    app.state.one_at_a_time = asyncio.Lock()
     return app
 
 
 async def _nonce(request: Request) -> Response:
-    invitation = InvitationDocument.from_bytes(await _small_body(request))
+    invitation = InvitationDocument.from_bytes(await whole_body(request, MAX_BYTES))
     certifier: Certifier = request.app.state.certifier
     nonce = await asyncio.to_thread(certifier.office.answer_invitation, invitation)
-    return _answer(nonce.to_bytes())
+    return document(nonce.to_bytes())
 
 
 async def _request(request: Request) -> Response:
-    showing = ShowingDocument.from_bytes(await _small_body(request))
+    showing = ShowingDocument.from_bytes(await whole_body(request, MAX_BYTES))
     certifier: Certifier = request.app.state.certifier
     tickets: Tickets = request.app.state.tickets
-    document = await asyncio.to_thread(certifier.examine_showing, showing)
-    return _answer(tickets.add(showing, document).to_bytes())
+    asked = await asyncio.to_thread(certifier.examine_showing, showing)
+    return document(tickets.add(showing, asked).to_bytes())
 
 
 async def _data(request: Request) -> Response:
@@ -160,18 +154,14 @@ async def _data(request: Request) -> Response:
             tickets.take(ticket, len(chunk))
             chunks.append(chunk)
         file = MemoryFile(f"data{ticket.ending}", b"".join(chunks))  # (b)
-        return _answer((await _judged(request, ticket.request, file)).to_bytes())
+        return document((await _judged(request, ticket.request, file)).to_bytes())
 
 
-async def _judged(request: Request, document: RequestDocument, file: MemoryFile) -> CertificateDocument:
+async def _judged(request: Request, asked: RequestDocument, file: MemoryFile) -> CertificateDocument:
     certifier: Certifier = request.app.state.certifier
     one_at_a_time: asyncio.Lock = request.app.state.one_at_a_time
     async with one_at_a_time:
-        return await asyncio.to_thread(certifier.certify, document, file)
-
-
-async def _small_body(request: Request) -> bytes:
-    return b"".join([chunk async for chunk in body_chunks(request, declared_length(request, MAX_BYTES))])
+        return await asyncio.to_thread(certifier.certify, asked, file)
 
 
 def _hash(ticket: bytes) -> bytes:
@@ -181,17 +171,6 @@ def _hash(ticket: bytes) -> bytes:
 
 def _is_ticket(text: str) -> bool:
     return len(text) == 2 * TICKET_BYTES and all(digit in "0123456789abcdef" for digit in text)
-
-
-def _answer(content: bytes) -> Response:
-    return Response(content, headers={"Cache-Control": "no-store"}, media_type=JSON)
-
-
-async def _on_error(_request: Request, error: Exception) -> Response:
-    assert isinstance(error, AnofelError)
-    if isinstance(error, BadRequest):
-        return problem(error.status, error.code, str(error))
-    return problem(403 if isinstance(error, CertificationRefused) else 422, error.code, str(error))
 
 
 def never_dump() -> None:
@@ -206,7 +185,4 @@ def serve(
 ) -> None:
     """Serve until SIGTERM or SIGINT."""
     never_dump()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: None)  # the server handles both and then raises them again here
-    server = GuardedServer(make_app(certifier), tls, max_connections=MAX_CONNECTIONS, on_ready=on_ready)
-    asyncio.run(server.serve([taken]))
+    serve_app(make_app(certifier), taken, tls, max_connections=MAX_CONNECTIONS, on_ready=on_ready)

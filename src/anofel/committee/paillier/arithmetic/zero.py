@@ -140,12 +140,12 @@ def verify(statement: ZeroStatement, proof: ZeroProof) -> None:
     """
     key = statement.key
     with refusing(PayloadRefused):  # (1)
-        messages, e_zero, e_one = core.bit_first_messages(key.count_key.public, statement.bit, proof.branches)
+        answered = core.answered_branches(key.count_key.public, statement.bit, proof.branches)
     if gcd(proof.w, key.modulus) != 1:  # (2)
         raise PayloadRefused("The response of the proof of zero is not a unit.")
-    residue = power(proof.w, key.modulus, key.square) * power(statement.folded, -e_zero, key.square)
-    e = statement.challenge(messages, int(residue % key.square))
-    if (e_zero + e_one - e) % (1 << CHALLENGE_BITS):  # (3)
+    residue = power(proof.w, key.modulus, key.square) * power(statement.folded, -answered.zero, key.square)
+    e = statement.challenge(answered.first_messages, int(residue % key.square))
+    if (answered.zero + answered.one - e) % (1 << CHALLENGE_BITS):  # (3)
         raise PayloadRefused("The proof that the vector is zero where its bit is 0 does not hold.")
 
 
