@@ -57,5 +57,7 @@ def test_metric_slots_are_summed_stripped_and_read_by_everybody(keys: KeyDirecto
         attachments=world.board.attachments,
     )
     auditor.follow(world.board.blocks)
+    [kept] = world.task_state(owner).outcomes
+    assert kept.reported == tuple(total[-2:].tolist())
     [record] = auditor.finish().iterations
     assert record.reported == pytest.approx(expected)

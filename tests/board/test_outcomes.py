@@ -89,7 +89,7 @@ def test_the_outcomes_of_iterations_stay_in_the_state_and_under_the_root(stages:
     task = world.task_state(world.owners[0])
     before = roots.tasks(world.board.state)
     for name in Outcome.__dataclass_fields__:
-        changed = Progress.FAILED if name == "progress" else 77
+        changed = {"progress": Progress.FAILED, "reported": (77,)}.get(name, 77)
         task.outcomes = (replace(first[0], **{name: changed}),)
         assert roots.tasks(world.board.state) != before, name
     task.outcomes = (first[0],)

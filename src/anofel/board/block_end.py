@@ -35,6 +35,10 @@ class SumResult:
     """SHA-256 over the integers of the sums."""
     next_model: BlobHash | None
     """SHA-256 of the next model file; None if the owner's own rule makes it."""
+    count: int = 0
+    """How many updates are in it."""
+    reported: tuple[int, ...] = ()
+    """The sums of the metric slots."""
 
 
 @dataclass(slots=True)
@@ -186,6 +190,7 @@ def _take_sum(position: Position, task: TaskState, opened: SumResult | None) -> 
         position.progress = Progress.UNDECODABLE
     else:
         position.progress, position.total = Progress.SUMMED, opened.total
+        position.opened, position.reported = opened.count, opened.reported
         task.summed, task.next_model = True, opened.next_model
 
 
@@ -210,7 +215,9 @@ def _outcome(height: int, seat: Seat) -> Outcome:
         posts=len(current.submissions),
         excluded=len(position.agreed.excluded) if position.agreed else 0,
         count=position.count,
+        opened=position.opened,
         releases=seat.task.releases,
+        reported=position.reported,
         opened_at=current.opened_at,
         closed_at=current.closed_at,
         over_at=height,

@@ -71,8 +71,9 @@ class OpenedSum:
     def result(self) -> SumResult:
         """What the board keeps of it."""
         opened = b"".join(total.astype("<i8", copy=False).tobytes() for total, _ in self.groups)
-        total = hashlib.sha256(opened).digest()
-        return SumResult(total, None if self.made is None else BlobHash(self.made.digest()))
+        model = None if self.made is None else BlobHash(self.made.digest())
+        own, total = self.before.own_part(self.vector), hashlib.sha256(opened).digest()
+        return SumResult(total, model, self.count, tuple(self.vector[own.size :].tolist()))
 
 
 class Openings:

@@ -92,8 +92,9 @@ def _task(task: TaskState) -> Iterator[Part]:
 
 def _outcome(outcome: Outcome) -> Iterator[Part]:
     yield from (outcome.iteration, outcome.progress.value, outcome.num_clients, outcome.posts)
-    yield from (outcome.excluded, outcome.count, outcome.releases)
+    yield from (outcome.excluded, outcome.count, outcome.opened, outcome.releases)
     yield from (outcome.opened_at, outcome.closed_at, outcome.over_at)
+    yield from outcome.reported
 
 
 def _position(position: Position) -> Iterator[Part]:

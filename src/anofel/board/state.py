@@ -191,8 +191,12 @@ class Outcome:
     """Those whose payloads the committee left out."""
     count: int | None
     """Updates for this task; None if the count was not opened."""
+    opened: int
+    """Updates in the sums that were opened and decoded."""
     releases: int
     """Releases of the task up to here, this iteration included."""
+    reported: tuple[int, ...]
+    """The sums of the metric slots, if the task has any: how good the model was that opened the iteration."""
     opened_at: int
     closed_at: int
     over_at: int
@@ -306,6 +310,10 @@ class Position:
     sum_shares: list[Share] = field(default_factory=list)
     total: bytes | None = None
     """SHA-256 over the decoded sums."""
+    opened: int = 0
+    """How many updates are in them."""
+    reported: tuple[int, ...] = ()
+    """The sums of the metric slots, if the task has any."""
     history: bytes = NO_HISTORY
 
     @property

@@ -14,6 +14,7 @@ from typer.core import TyperOption
 from anofel.cli import aggregator, ca, certifier, client, deploy, model, node, owner, setup, study
 from anofel.cli.audit import audit
 from anofel.cli.demo import demo
+from anofel.cli.look import look
 from anofel.cli.new import new
 from anofel.cli.predict import evaluate, predict
 from anofel.cli.privacy import privacy
@@ -42,6 +43,7 @@ app.add_typer(study.app, name="study")
 app.command()(audit)
 app.command()(demo)
 app.command()(evaluate)
+app.command()(look)
 app.command()(new)
 app.command()(predict)
 app.command()(privacy)

@@ -2,7 +2,12 @@
 
 from typing import Any, Final
 
+import msgspec
+
 from anofel.board.rules import MAX_POSTING_BYTES
+from anofel.page.facts import BoardFacts
+from anofel.page.postings import PostingFacts
+from anofel.page.source import MAX_LISTED, BlockSummary
 from anofel.proofs.keys import ROLES, STATEMENTS, served_name
 
 OCTETS: Final = {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}
@@ -193,6 +198,55 @@ def _operators() -> dict[str, Any]:
     }
 
 
+_PAGE_SCHEMAS = msgspec.json.schema_components(
+    (BoardFacts, list[BlockSummary], PostingFacts), ref_template="#/components/schemas/{name}"
+)
+
+
+def _page() -> dict[str, Any]:
+    """What the page shows, as JSON."""
+
+    def content(schema: dict[str, Any]) -> dict[str, Any]:
+        return {"application/json": {"schema": schema}}
+
+    (board, summaries, posting), _ = _PAGE_SCHEMAS
+    name = _parameter("id", "path", HEX32, "The posting's name.")
+    before = _parameter("before", "query", HEIGHT, "Only blocks below this height.")
+    limit = _parameter(
+        "limit", "query", {"type": "integer", "minimum": 1, "maximum": MAX_LISTED}, "How many at most."
+    )
+    return {
+        "/v1/board": {
+            "get": _operation(
+                "What everybody may see of the board after its last block",
+                {"200": _answer("As the page shows it.", content(board))},
+            )
+        },
+        "/v1/summaries": {
+            "get": _operation(
+                "What is in blocks, newest first",
+                {
+                    "200": _answer("The blocks.", content(summaries)),
+                    "400": _problem("Not a height, or not a number of blocks."),
+                },
+                before,
+                limit,
+            )
+        },
+        "/v1/postings/{id}": {
+            "get": _operation(
+                "A posting field by field, with the rules that it passed",
+                {
+                    "200": _answer("The posting.", content(posting)),
+                    "400": _problem("Not a name of a posting."),
+                    "404": _problem("No block holds such a posting."),
+                },
+                name,
+            )
+        },
+    }
+
+
 _KEYS = [served_name(name, role) for role in reversed(ROLES) for name in STATEMENTS]
 
 
@@ -213,6 +267,7 @@ def document() -> dict[str, Any]:
             "/v1/blocks/{height}": _immutable("A block", "Its canonical bytes.", "Not there yet.", height),
             "/v1/blobs/{sha256}": _blobs(),
             **_operators(),
+            **_page(),
         },
-        "components": {"schemas": {"Problem": _PROBLEM}},
+        "components": {"schemas": {"Problem": _PROBLEM, **_PAGE_SCHEMAS[1]}},
     }

@@ -29,6 +29,12 @@ class Metrics:
         with self._lock:
             self._rejected[code] += 1
 
+    @property
+    def refusals(self) -> dict[str, int]:
+        """Refused postings by the rule's code."""
+        with self._lock:
+            return dict(self._rejected)
+
     def text(self, gauges: Iterable[tuple[str, str, int]]) -> str:
         """Write everything, with numbers that the caller reads off the node (name, help, value)."""
         with self._lock:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from anofel.board.framing import frame
+from anofel.ids import PostingId
 from anofel.messages import Block, Header
 from anofel.storage.blocks import BlockStore
 
@@ -42,6 +43,11 @@ class BlockReader:
         """Return a block."""
         with self._lock:
             return self._store.block(height)
+
+    def place_of(self, posting_id: PostingId) -> tuple[int, int] | None:
+        """Return height and place of a posting that a block holds."""
+        with self._lock:
+            return self._store.place_of(posting_id)
 
     def signed_header(self, height: int) -> Block | None:
         """Return a block without its postings."""

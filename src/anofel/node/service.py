@@ -131,6 +131,10 @@ class NodeService:
             self._refuse_waiting(self.failed)
             await self.close_streams()
 
+    async def read(self, call: Callable[[EmbeddedNode], Result]) -> Result:
+        """Let the worker read something of the node between two things that it does. It changes nothing."""
+        return await asyncio.get_running_loop().run_in_executor(self._worker, call, self.node)
+
     async def _work(self, call: Callable[[], Result]) -> Result:
         """Let the worker do something; what the machine refuses for a moment is tried again."""
 

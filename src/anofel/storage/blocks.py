@@ -156,6 +156,11 @@ class BlockStore:
         rows = self._rows("SELECT height FROM posting WHERE id = ?", posting_id)
         return int(rows[0][0]) if rows else None
 
+    def place_of(self, posting_id: PostingId) -> tuple[int, int] | None:
+        """Return height and place of a posting that a block holds."""
+        rows = self._rows("SELECT height, place FROM posting WHERE id = ?", posting_id)
+        return (int(rows[0][0]), int(rows[0][1])) if rows else None
+
     # Blocks
 
     def append(self, block: Block, snapshot: bytes | None = None) -> None:

@@ -1,0 +1,41 @@
+// Keeps the page up to date while blocks come. Without this script the same page is complete, and still.
+"use strict";
+(() => {
+  const { body } = document;
+  const changing = ["/", "/blocks"].includes(location.pathname) || location.pathname.startsWith("/studies/");
+  if (!body.hasAttribute("data-live") || !changing || location.search) return;
+  let busy = false;
+
+  async function renew() {
+    if (busy || document.hidden) return;
+    busy = true;
+    try {
+      const answer = await fetch(location.href, { cache: "no-store" });
+      if (!answer.ok) return;
+      const next = new DOMParser().parseFromString(await answer.text(), "text/html").querySelector("main");
+      const main = document.querySelector("main");
+      if (!next || main.innerHTML === next.innerHTML) return;
+      for (const details of main.querySelectorAll("details[open]")) {
+        const same = details.id && next.querySelector(`#${CSS.escape(details.id)}`);
+        if (same) same.open = true;
+      }
+      const active = document.activeElement;
+      const focused = main.contains(active) ? active.getAttribute("href") : null;
+      main.replaceChildren(...next.childNodes);
+      if (focused) main.querySelector(`[href="${CSS.escape(focused)}"]`)?.focus({ preventScroll: true });
+    } catch {
+      // The node is away; the next block tells.
+    } finally {
+      busy = false;
+    }
+  }
+
+  const seconds = Math.max(1, Number(body.dataset.seconds) || 5);
+  let timer = 0;
+  const events = new EventSource("/v1/events");
+  events.addEventListener("block", renew);
+  events.onerror = () => {
+    if (events.readyState === EventSource.CLOSED) timer ||= setInterval(renew, seconds * 1000);
+  };
+  document.addEventListener("visibilitychange", renew);
+})();

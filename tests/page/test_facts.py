@@ -1,0 +1,87 @@
+"""The page says what the board says."""
+
+import asyncio
+from typing import get_args
+
+from anofel.board.rule import RULES
+from anofel.look.sources import BoardOnDisk
+from anofel.messages import Posting
+from anofel.messages.postings import Body
+from anofel.page.charts import line_chart
+from anofel.page.facts import BoardFacts
+from anofel.page.figure import figure
+from anofel.page.postings import posting_facts, rules_of
+from anofel.page.source import summaries
+from anofel.page.words import STEPS, duration, size
+
+
+def facts_of(board: BoardOnDisk) -> BoardFacts:
+    return asyncio.run(board.facts())
+
+
+def test_numbers_are_those_of_the_state(board: BoardOnDisk) -> None:
+    facts = facts_of(board)
+    assert (facts.registered, facts.epoch, len(facts.studies), len(facts.committees)) == (5, 0, 2, 2)
+    assert [one.in_force for one in facts.certifiers].count(False) == 1
+    [bundle] = facts.bundles
+    assert (bundle.phase, bundle.iteration, bundle.num_clients) == ("waiting", 2, 5)
+    first, second = facts.studies
+    assert [(one.iteration, one.outcome, one.count) for one in first.outcomes] == [
+        (1, "summed", 2),
+        (2, "summed", 2),
+    ]
+    assert [one.outcome for one in second.outcomes] == ["summed", "too-few"]
+    assert first.outcomes[0].epsilon == first.epsilon_zero_out
+    assert second.ended
+    assert not first.ended
+
+
+def test_every_kind_of_posting_is_shown_with_all_its_fields(board: BoardOnDisk) -> None:
+    seen = set()
+    for height in range(1, board.height + 1):
+        block = board.block(height)
+        assert block is not None
+        for place, data in enumerate(block.postings):
+            posting = Posting.from_bytes(data)
+            facts = posting_facts(posting, height, place)
+            seen.add(facts.kind)
+            shown = {field.name.split(" ")[0].split(".")[0] for field in facts.fields}
+            assert shown == set(type(posting.body).__dataclass_fields__)
+            assert facts.rules
+    assert seen == {body.__name__ for body in get_args(Body)}
+
+
+def test_rules_are_those_of_the_board_and_none_is_left_out() -> None:
+    shown = {rule.number: rule for kind in STEPS for rule in rules_of(kind)}
+    assert shown.keys() == {rule.number for rule in RULES.values()}
+    assert all(shown[rule.number].sentence == rule.sentence for rule in RULES.values())
+
+
+def test_an_arrow_is_lit_by_its_postings_only(board: BoardOnDisk) -> None:
+    listed = summaries(board, board.height + 1, 100)
+    [kinds] = [block for block in listed if [one.kind for one in block.postings] == ["EndTask"]][:1]
+    assert [arrow.step for arrow in figure([kinds]) if arrow.lit] == ["8′"]
+    assert sum(arrow.lit for arrow in figure(listed)) == sum(len(block.postings) for block in listed)
+
+
+def test_a_chart_holds_its_points_inside_its_box() -> None:
+    for values in ([3.0], [1.0, 1.0], [-2.0, 1e6], [0.1, 0.9, 0.5]):
+        chart = line_chart("values", list(enumerate(values, start=1)))
+        assert chart is not None
+        assert all(chart.left <= x <= chart.right for x, _, _ in chart.points)
+        assert all(0 <= y <= chart.bottom for _, y, _ in chart.points)
+        assert min(row.at for row in chart.rows) <= min(y for _, y, _ in chart.points) + 0.1
+        assert max(row.at for row in chart.rows) >= max(y for _, y, _ in chart.points) - 0.1
+    assert line_chart("nothing", []) is None
+
+
+def test_words_for_times_and_sizes() -> None:
+    assert [duration(s) for s in (-1, 1, 119, 121, 7300, 200_000)] == [
+        "0 s",
+        "1 s",
+        "119 s",
+        "2 min",
+        "2 h 1 min",
+        "2 days",
+    ]
+    assert [size(n) for n in (1, 1500, 2_500_000)] == ["1 bytes", "1.5 kB", "2.5 MB"]
