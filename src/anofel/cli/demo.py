@@ -31,6 +31,14 @@ def demo(
         int,
         typer.Option(help="Seed of the public split of rows over clients; no secret comes from it.", min=0),
     ] = 0,
+    page: Annotated[
+        bool | None,
+        typer.Option(
+            "--page/--no-page",
+            help="Keep the board's page up after the end, until Ctrl-C.",
+            show_default="in a terminal, where there is a browser",
+        ),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Run every role as its own process over HTTP: real studies, cheaters, a crash, an audit at the end.
@@ -66,6 +74,31 @@ def demo(
         note(f"Stopped; no process is left. {options.directory} can be deleted.")
         raise typer.Exit(1) from None
     _report(play, as_json=as_json)
+    if page if page is not None else console.is_terminal and not as_json and _has_browser():
+        _keep_page(play)
+
+
+def _has_browser() -> bool:
+    import webbrowser
+
+    try:
+        webbrowser.get()
+    except webbrowser.Error:
+        return False
+    return True
+
+
+def _keep_page(play: "Demo") -> None:
+    """Show the finished board at the address where it was while it ran."""
+    from urllib.parse import urlsplit
+
+    from anofel.look.serve import serve
+    from anofel.look.sources import BoardOnDisk
+    from anofel.serving.listening import listen
+
+    with listen("127.0.0.1", urlsplit(play.url).port or 0) as taken:
+        source = BoardOnDisk(play.layout.root, lambda _done, _all: None)
+        serve(source, taken, lambda: note(f"The board's page stays at {play.url}/ until Ctrl-C."))
 
 
 def _report(play: "Demo", *, as_json: bool) -> None:

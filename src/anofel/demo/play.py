@@ -65,6 +65,8 @@ class Demo:
         self.central: dict[str, dict[str, float]] = {}
         """By study: the quality of a model that was trained on all rows at one place."""
         self.watch: DemoWatch | None = None
+        self.url = ""
+        """Where the board answers; its page is there too."""
         self.audit: dict[str, Any] = {}
         self.began = time.monotonic()
         self._scenes: list[Iterator[None]] = []
@@ -104,7 +106,8 @@ class Demo:
     def _set_up(self) -> None:
         self._screen.step("Starting the board")
         node = self.processes.start("board", "node", "run", str(self.layout.root), "--port", "0", "--json")
-        url = self._document(node, "the board to answer")["url"]
+        url = self.url = self._document(node, "the board to answer")["url"]
+        self._screen.event(f"Watch the board in a browser: {url}/")
         self.watch = DemoWatch(self.layout, url, self.stage.genesis.hash)
         self.stage.make_roles(self.studies, url)
         self._screen.step("Two certifiers enrol; two committees make their keys, without a dealer")

@@ -6,6 +6,7 @@ posting is shown only to whoever asks for it by its name or its place.
 
 import json
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,8 @@ from anofel.privacy.plan import Plan
 from anofel.tasks.task import Task
 
 MICRO = 1_000_000
+MAX_KEPT = 4096
+"""Documents of tasks that stay read."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -326,8 +329,14 @@ def _seat(seat: Seat) -> SeatFacts:
 # Studies
 
 
+@lru_cache(maxsize=MAX_KEPT)
+def _read(document: bytes) -> tuple[Task, dict[str, Any]]:
+    """Read a task's document; a board shows it anew with every block."""
+    return Task.from_bytes(document), json.loads(document)
+
+
 def _study(state: TaskState) -> StudyFacts:
-    task, privacy = Task.from_bytes(state.announcement.document), state.facts
+    task, document = _read(state.announcement.document)
     last = state.ledger[-1] if state.ledger else None
     plan = Plan.of(task) if task.metrics is not None else None
     spent = {entry.releases: entry.zero_out / MICRO for entry in state.ledger}
@@ -344,7 +353,7 @@ def _study(state: TaskState) -> StudyFacts:
         min_clients=task.privacy.min_clients,
         max_colluders=task.privacy.max_colluders,
         releases=state.releases,
-        max_releases=privacy.max_releases,
+        max_releases=state.facts.max_releases,
         epsilon_zero_out=last.zero_out / MICRO if last else None,
         epsilon_replace=last.replace / MICRO if last else None,
         committee=state.announcement.key_id.hex(),
@@ -354,7 +363,7 @@ def _study(state: TaskState) -> StudyFacts:
         announced_at=state.announced_at,
         flaws=("contributions are unproven",) if task.insecure_unproven_contributions else (),
         outcomes=tuple(_outcome(outcome, spent, plan) for outcome in state.outcomes),
-        document=json.loads(state.announcement.document),
+        document=document,
     )
 
 

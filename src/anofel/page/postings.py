@@ -110,26 +110,20 @@ def _fields(view: View, prefix: str = "") -> list[FieldFacts]:
         name, value = prefix + field.name, getattr(view, field.name)
         if isinstance(view, TaskAnnouncement) and field.name == "document":
             found.append(FieldFacts(name=name, value=json.dumps(json.loads(value), indent=1)))
-        elif isinstance(value, Blob):
-            found.append(FieldFacts(name=name, value=f"{value.length:,} bytes", blob=value.sha256.hex()))
-        elif isinstance(value, View):
-            found += _fields(value, f"{name}.")
         elif isinstance(value, tuple):
-            found += _items(name, value)
+            parts = [part for at, one in enumerate(value, start=1) for part in _parts(f"{name} {at}", one)]
+            found += parts or [FieldFacts(name=name, value="none")]
         else:
-            found.append(FieldFacts(name=name, value=_text(value)))
+            found += _parts(name, value)
     return found
 
 
-def _items(name: str, values: tuple[object, ...]) -> list[FieldFacts]:
-    found: list[FieldFacts] = []
-    for place, value in enumerate(values, start=1):
-        where = f"{name} {place}"
-        if isinstance(value, View):
-            found += _fields(value, f"{where}.")
-        else:
-            found.append(FieldFacts(name=where, value=_text(value)))
-    return found or [FieldFacts(name=name, value="none")]
+def _parts(name: str, value: object) -> list[FieldFacts]:
+    if isinstance(value, Blob):
+        return [FieldFacts(name=name, value=f"{value.length:,} bytes", blob=value.sha256.hex())]
+    return (
+        _fields(value, f"{name}.") if isinstance(value, View) else [FieldFacts(name=name, value=_text(value))]
+    )
 
 
 def _text(value: object) -> str:

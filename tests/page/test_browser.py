@@ -1,0 +1,117 @@
+"""The page in a real browser: nothing breaks its policy, it can be read by everybody, and it renews itself.
+
+Skipped by name where the machine has no Chromium.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+playwright = pytest.importorskip("playwright.sync_api")
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium on this machine")
+PATIENCE = 120_000
+"""Milliseconds: a busy machine takes its time."""
+SCREENSHOTS = os.environ.get("ANOFEL_SCREENSHOTS")
+"""A directory for pictures of the page, to be looked at."""
+
+
+@pytest.fixture(scope="module")
+def url(history: Path) -> Iterator[str]:
+    command = [sys.executable, "-m", "anofel", "look", str(history), "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        document = ""
+        while not document.rstrip().endswith("}"):
+            line = process.stdout.readline()
+            assert line, "anofel look ended before it was ready"
+            document += line
+        yield json.loads(document)["url"]
+        process.terminate()
+        assert process.wait(60) == 0
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with playwright.sync_playwright() as tools:
+        opened = tools.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"], timeout=PATIENCE)
+        yield opened
+        opened.close()
+
+
+def opened(browser: Any, path: str, *, width: int = 1200, dark: bool = False) -> tuple[Any, list[str]]:
+    page = browser.new_page(
+        viewport={"width": width, "height": 900}, color_scheme="dark" if dark else "light"
+    )
+    page.set_default_timeout(PATIENCE)
+    trouble: list[str] = []
+    page.on("console", lambda message: trouble.append(message.text) if message.type == "error" else None)
+    page.on("pageerror", lambda error: trouble.append(str(error)))
+    page.on(
+        "request", lambda request: None if request.url.startswith(path[:16]) else trouble.append(request.url)
+    )
+    page.goto(path)
+    return page, trouble
+
+
+def paths(url: str, browser: Any) -> list[str]:
+    page, _ = opened(browser, url)
+    study = page.locator("a[href^='/studies/']").first.get_attribute("href")
+    posting = page.locator("a[href^='/postings/']").first.get_attribute("href")
+    page.close()
+    return ["", study.lstrip("/"), posting.lstrip("/"), "blocks", "blocks/1", "about"]
+
+
+def test_no_page_breaks_its_policy_or_asks_another_machine(url: str, browser: Any) -> None:
+    for path in paths(url, browser):
+        page, trouble = opened(browser, url + path)
+        assert page.locator("h1").count() == 1
+        page.close()
+        assert not trouble, path
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("width", [1200, 390])
+def test_every_page_fits_and_can_be_read_by_everybody(url: str, browser: Any, width: int, dark: bool) -> None:
+    from axe_playwright_python.sync_playwright import Axe
+
+    for number, path in enumerate(paths(url, browser)):
+        page, _ = opened(browser, url + path, width=width, dark=dark)
+        wide = page.evaluate("document.documentElement.scrollWidth")
+        assert wide <= width, path
+        found = Axe().run(page).response["violations"]
+        assert [(one["id"], one["nodes"][0]["html"]) for one in found] == [], path
+        if SCREENSHOTS:
+            name = f"page-{number}-{width}-{'dark' if dark else 'light'}.png"
+            page.screenshot(path=str(Path(SCREENSHOTS) / name), full_page=True)
+        page.close()
+
+
+@pytest.mark.slow
+def test_the_keyboard_reaches_the_content_and_every_link(url: str, browser: Any) -> None:
+    page, _ = opened(browser, url)
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "Skip to the content"
+    page.keyboard.press("Enter")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.querySelector('main').contains(document.activeElement)")
+    page.close()
+
+
+@pytest.mark.slow
+def test_the_page_is_complete_without_javascript(url: str, browser: Any) -> None:
+    with_script, _ = opened(browser, url)
+    context = browser.new_context(java_script_enabled=False)
+    without = context.new_page()
+    without.goto(url, timeout=PATIENCE)
+    assert without.locator("main").inner_text() == with_script.locator("main").inner_text()
+    context.close()
+    with_script.close()
