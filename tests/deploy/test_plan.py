@@ -293,7 +293,7 @@ class Engine:
             [self.program, *words], cwd=self.plan, capture_output=True, text=True, check=False
         )
         assert done.returncode == code, f"{words}\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}"
-        return done.stdout
+        return done.stdout + done.stderr
 
     def run(self, name: str, *options: str, command: str = "", code: int = 0) -> str:
         """Run a service with everything that the file says of it but its ports."""

@@ -102,9 +102,9 @@ def check_before_announcing(world: Deployment, committee: str) -> None:
     world.init("owner", "careful")
     names = ["--member", *" --member ".join(f"O={name}" for name in MEMBERS).split()]
 
-    def ask(task: str, *options: str, code: int = 0) -> dict[str, object]:
+    def ask(task: str, *options: str, code: int = 0, check: bool = True) -> dict[str, object]:
         """What the command says as JSON, whether it is pleased or not."""
-        words = (str(world.path / task), *options, "--check", "--json")
+        words = (str(world.path / task), *options, *["--check"] * check, "--json")
         asked = world.start("owner", "announce", "careful", *words)
         out, _ = asked.process.communicate(timeout=SECONDS)
         assert asked.process.returncode == code, asked.log.read_text()
@@ -112,7 +112,7 @@ def check_before_announcing(world: Deployment, committee: str) -> None:
 
     for text in ("first", committee[:8]):
         found = ask("owner.toml", "--committee", text, *names)
-        assert (found["accepted"], found["name"]) == (True, "test")
+        assert (found["accepted"], found["name"], found["registered_clients"]) == (True, "test", 3)
     write_task(world.path / "crowded.toml", privacy={"max_posts": 100_000})
     for task, options, error, words in (
         ("owner.toml", ["--committee", "second"], "no-committee", "No committee called 'second'"),
@@ -122,6 +122,8 @@ def check_before_announcing(world: Deployment, committee: str) -> None:
         refused = ask(task, *options, code=1)
         assert refused["error"] == error
         assert words in str(refused["message"])
+    late = ask("owner.toml", "--committee", "first", "--clients", "4", "--wait", "1", code=3, check=False)
+    assert (late["error"], "4 clients to be registered" in str(late["message"])) == ("waited-too-long", True)
     world.view.sync()
     assert world.view.state.tasks == {}
     assert not (world.path / "careful" / "outbox").exists(), "the directory still serves a task"
@@ -173,7 +175,7 @@ def test_a_task_is_trained_to_its_end_whatever_happens_to_its_parties(
     rows = write_rows(world.path / "rows.csv", 60)
     train = ("--end-after", "3", "--validation", str(rows), "--json")
     check_before_announcing(world, committee)
-    task_id = announce(world, committee, "owner", "--early-end")
+    task_id = announce(world, committee, "owner", "--early-end", "--clients", "3")
     a, b, c = (world.start("aggregator", "run", name) for name in MEMBERS)
     owner = world.start("owner", "run", "owner", *train)
     expected, rule = initial_model(task), rule_of(task)

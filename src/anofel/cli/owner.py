@@ -45,6 +45,13 @@ def announce(
         bool,
         typer.Option("--check", help="Post nothing: say whether the board would take the task."),
     ] = False,
+    clients: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            help="Wait until so many clients are registered on the board; nobody sees for which task.",
+        ),
+    ] = 0,
     early_end: Annotated[
         bool,
         typer.Option(
@@ -112,8 +119,15 @@ def announce(
             owner.check(loaded, chosen.key_id, early_end=early_end, own=own)
             size = board.genesis.classes[size_class_of(board.genesis.classes, loaded)]
             fits = {"name": loaded.name, "accepted": True, "max_posts": size.max_posts}
-            show("Task", {**fits, "max_length": size.max_length}, as_json=as_json)
+            fits |= {"max_length": size.max_length, "registered_clients": len(board.state.clients)}
+            show("Task", fits, as_json=as_json)
             return
+        board.wait_for(
+            lambda state: len(state.clients) >= clients,
+            f"{clients} clients to be registered on the board; each joins by its certifier's invitation",
+            seconds=wait,
+            on_wait=owner.say,
+        )
         task_id = owner.announce(loaded, chosen.key_id, early_end=early_end, own=own)
         say_what_a_trainer_may(trainer)
         board.wait_for(

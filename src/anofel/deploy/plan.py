@@ -253,6 +253,8 @@ class Planner:
         task = Path(party.task).name
         say = ["anofel", "owner", "announce", "owner", task, "--committee", committee.name, "--wait", "3600"]
         say += [w for member in committee.members for w in ("--member", f"O={member.name}")]
+        # Before, iterations would pass with too few posts.
+        say += ["--clients", str(Task.load(self._base / party.task).privacy.min_clients)]
         say += [word for text in party.options for word in text.split()]
         lines = [
             *scripts.request("owner", party.name, party.machine),

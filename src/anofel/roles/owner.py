@@ -418,6 +418,7 @@ class Owner(CertifiedRole):
             "owner": self.identity.subject.hex(),
             "task": self.task_id.hex(),
             "name": self.task.name,
+            "registered_clients": len(self.state.clients),
             "bundle": None if task is None else task.bundle,
             "ended": task is not None and task.ended,
             "releases": 0 if task is None else task.releases,
