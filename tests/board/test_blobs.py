@@ -27,6 +27,14 @@ from anofel.storage.blobs.store import BlobStore, Usage
 EXPIRES = 100
 
 
+def has(store: BlobStore, sha256: bytes) -> bool:
+    """Whether a blob can be read now."""
+    try:
+        return store.length(sha256) >= 0
+    except BlobUnknown:
+        return False
+
+
 def digest(data: bytes) -> bytes:
     return hashlib.sha256(data).digest()
 
@@ -51,7 +59,7 @@ def store(tmp_path: Path):
 @pytest.mark.parametrize("data", [b"", b"x", bytes(range(250))])
 def test_a_blob_comes_back_as_it_was(store, data):
     name = put(store, data)
-    assert store.contains(name)
+    assert has(store, name)
     assert store.length(name) == len(data)
     assert store.read(name) == data
     assert store.path(name).read_bytes() == data
@@ -193,7 +201,7 @@ def test_an_unreferenced_blob_is_kept_up_to_the_height_of_its_receipt(store):
     assert store.prune(10) == 0
     assert store.read(name) == b"x"
     assert store.prune(11) == 1
-    assert not store.contains(name)
+    assert not has(store, name)
     for ask in (store.read, store.length, store.path, store.open_range, lambda n: store.pin(n, None)):
         with pytest.raises(BlobUnknown, match="There is no blob"):
             ask(name)
@@ -247,7 +255,7 @@ def test_what_is_not_known_is_refused(store):
     for ask in (store.read, store.length, store.path, lambda n: store.pin(n, None)):
         with pytest.raises(BlobUnknown, match="There is no blob"):
             ask(bytes(32))
-    assert not store.contains(bytes(32))
+    assert not has(store, bytes(32))
 
 
 def test_senseless_questions_are_refused(store):
@@ -285,7 +293,7 @@ def test_everything_is_there_after_a_restart(tmp_path):
         with pytest.raises(BlobUnknown):
             store.read(gone)
         assert store.prune(6) == 1
-        assert not store.contains(brief)
+        assert not has(store, brief)
 
 
 def test_one_process_owns_a_directory(store):

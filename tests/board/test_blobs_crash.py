@@ -16,6 +16,7 @@ import pytest
 
 from anofel.storage.blobs.errors import BlobUnknown
 from anofel.storage.blobs.store import BlobStore, Usage
+from tests.board.test_blobs import has
 
 DATA = b"a blob that is on its way" * 1000
 OLD = b"a blob that was there before"
@@ -122,7 +123,7 @@ def test_an_upload_killed_at_any_point_is_whole_or_absent(tmp_path):
         assert passed == named[:deadly]
         with BlobStore(directory, 1 << 20, 1 << 20) as store:
             assert store.read(old) == OLD
-            whole = store.contains(name)
+            whole = has(store, name)
             assert whole == (deadly >= len(named))  # only the last commit makes it appear
             assert store.usage().kept == len(OLD) + whole * len(DATA)
             if whole:

@@ -15,6 +15,7 @@ from anofel.node.files import NodeConfig, write_node
 from anofel.proofs.keys import KeyDirectory
 from anofel.simulation.local_board import LocalBoard
 from anofel.storage.attachments import DirectoryAttachments
+from tests.board.test_blobs import has
 from tests.board.world import TIME, World, a_vector
 
 
@@ -88,10 +89,10 @@ def test_an_iteration_survives_restarts_and_its_payloads_go_after_grace(
     world.run_phase3()
     board.crash()
     assert [world.position(owner).progress for owner in world.owners] == [Progress.SUMMED] * 2
-    assert all(board.node.blobs.contains(name) for name in payloads)
+    assert all(has(board.node.blobs, name) for name in payloads)
     while board.state.height <= until:
         board.next_block()
-    assert not any(board.node.blobs.contains(name) for name in payloads)
+    assert not any(has(board.node.blobs, name) for name in payloads)
 
     # Keys, models, sums and shares are all still there: everybody can follow from genesis.
     follower = Chain(

@@ -33,6 +33,7 @@ from anofel.messages import (
 from anofel.node.embedded import EmbeddedNode
 from anofel.proofs.keys import KeyDirectory
 from anofel.storage.blobs.retention import KeptBlob, kept_by, kept_by_exclusion, payloads_until
+from tests.board.test_blobs import has
 from tests.node.support import CLASS, LIMITS, BoardOfTest, make_board
 
 BLOB = Blob(sha256=b"b" * 32, length=3, receipts=())
@@ -142,7 +143,7 @@ def test_the_node_prunes_by_height_and_keeps_what_is_pinned(tmp_path: Path, keys
     node._keep([KeptBlob(names[2], None)])
     present = []
     for _ in range(6):
-        present.append([node.blobs.contains(name) for name in names])
+        present.append([has(node.blobs, name) for name in names])
         node.seal()
     # Row h - 1 is what is there while block h is filled.
     assert present[:2] == [[True] * 3] * 2
