@@ -27,6 +27,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TextIO
 
+import _bulletproofs
 import _paillier_rows
 import _table
 import numpy as np
@@ -450,6 +451,27 @@ def measure_peers(rows: list[Row], missing: list[str]) -> Iterator[Row]:
             yield Row(name, ours[name], "s", peer_name, peer)
 
 
+def measure_proof_peers(rows: list[Row], missing: list[str]) -> Iterator[Row]:
+    """Measure a proof by others of less than the contribution proof states, on the same machine."""
+    label = f"lattice, {LARGEST:,} parameters"
+    named = {
+        "prove": f"{label}: prove a contribution, CPU",
+        "verify": f"{label}: verify a contribution proof, CPU",
+        "bytes": f"{label}: contribution proof",
+    }
+    ours = {row.name: row for row in rows if row.peer_name is None}
+    if not ours.keys() >= {*named.values()}:
+        return
+    try:
+        peer = _bulletproofs.measured()
+    except OSError:
+        missing.append("Bulletproofs (cargo is not installed)")
+        return
+    figures = peer.extrapolated(LARGEST)
+    for what, name in named.items():
+        yield Row(name, ours[name].ours, ours[name].unit, peer.name, figures[what])
+
+
 def phe_encryption(length: int) -> float:
     """python-paillier, one ciphertext per parameter, 3072 bits: a sample, extrapolated."""
     return _phe_seconds() * length
@@ -494,6 +516,7 @@ def run(quick: bool, keygen: bool, names: tuple[str, ...]) -> tuple[list[Row], l
             print(f"measured: {row.name}", file=sys.stderr)
             rows.append(row)
     rows += measure_peers(rows, missing)
+    rows += measure_proof_peers(rows, missing)
     return rows, missing
 
 
