@@ -135,8 +135,8 @@ def _groups(groups: dict[str, Any]) -> Iterator[str]:
         f"its own; the model takes their {how}"
     )
     yield (
-        f"  liars in up to {groups['lying']} groups do not move an entry out of the others' range; with "
-        f"{groups['liars']} of them, {groups['clean']:.1f} groups are expected to have none"
+        f"  while at most {groups['lying']} of them hold liars, no entry leaves the range of the others; "
+        f"with {groups['liars']} liars, {groups['clean']:.1f} groups are expected to hold none"
     )
     yield (
         f"  cost: h counts for each group, so the same ε takes {groups['noise_for_the_same_epsilon']:.2f} "
@@ -168,7 +168,8 @@ def _mean_bound(bound: dict[str, Any]) -> Iterator[str]:
 
 
 def _counts(report: dict[str, Any]) -> Iterator[str]:
-    yield "If the number of contributors differs:"
+    where = " of a group" if report["groups"] else ""
+    yield f"If the number of contributors{where} differs:"
     for row in report["counts"]:
         if not row["released"]:
             yield f"  {row['clients']:>7} contribute: no sum is released"

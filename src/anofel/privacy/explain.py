@@ -235,7 +235,7 @@ def _counts(plan: Plan) -> list[dict[str, Any]]:
     spec = plan.spec
     rows: list[dict[str, Any]] = []
     for clients in sorted(
-        {spec.min_clients - 1, spec.min_clients, spec.expected_clients, 2 * spec.min_clients}
+        {spec.min_clients - 1, spec.min_clients, plan.clients_per_sum, 2 * spec.min_clients}
     ):
         if clients < spec.min_clients:
             rows.append({"clients": clients, "honest": None, "released": False, "epsilon": None})
