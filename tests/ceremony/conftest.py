@@ -1,8 +1,10 @@
 """A small real ceremony: three people, the ownership statement, the genuine powers of tau of power 8."""
 
 import hashlib
+import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,7 @@ from anofel.pki.testing_ca import TestAuthority
 from anofel.proofs.ceremony.receipts import ContributionReceipt
 from anofel.proofs.ceremony.transcript import CeremonyTranscript, new_ceremony
 
+INSTALL = Path(__file__).parents[2] / "tools" / "snarkjs" / "install.py"
 FETCH = Path(__file__).parents[2] / "tools" / "powers" / "fetch.py"
 BEACON = b"a value that was announced"
 PEOPLE = ("Clinic A", "Clinic B", "Clinic C")
@@ -65,3 +68,20 @@ def own_state(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monk
     place = tmp_path_factory.mktemp("state")
     monkeypatch.setenv("XDG_STATE_HOME", str(place))
     return place
+
+
+@pytest.fixture(scope="session")
+def snarkjs() -> Callable[..., str]:
+    missing = [tool for tool in ("node", "npm") if shutil.which(tool) is None]
+    if missing:
+        pytest.skip(f"snarkjs needs Node and npm; not found: {', '.join(missing)}")
+    installed = subprocess.run([sys.executable, INSTALL], stdout=subprocess.PIPE, text=True, check=True)
+    cli = Path(installed.stdout.strip()) / "node_modules" / "snarkjs" / "cli.js"
+
+    def run(*arguments: object) -> str:
+        command = ["node", cli, *map(str, arguments)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    return run

@@ -259,6 +259,19 @@ def check_chain(first: dict[int, bytes], last: dict[int, bytes], beacon: bytes) 
     return log
 
 
+def check_together(logs: list[list[dict]]) -> None:  # type: ignore[type-arg]
+    """Two keys of a ceremony, or more: one person for each place, and nothing in common."""
+    for i, one in enumerate(logs):
+        for other in logs[:i]:
+            need(len(one) == len(other), "counts")
+            for place, (mine, theirs) in enumerate(zip(one, other, strict=True), start=1):
+                sp = Stream(theirs["challenge"][:32]).g2()
+                for sx in (mine["sx"], c.negative(mine["sx"])):
+                    need(not c.same_ratio(mine["s"], sx, sp, theirs["spx"]), f"same x {place}")
+            last = other[-1]["delta"]
+            need(one[-1]["delta"] not in (last, c.negative(last)), "same delta")
+
+
 def digest(powers: bytes, shape: bytes, circuit: bytes, log: list[dict]) -> bytes:  # type: ignore[type-arg]
     """The transcript digest of a ceremony for ownership alone."""
     parts = [b"anofel/1/ceremony", hashlib.blake2b(powers).digest(), bytes([OWNERSHIP]), shape, circuit]

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from anofel._core import ceremony
 from anofel._core import keys as core
 from anofel.errors import AnofelError
 from anofel.proofs.ceremony.transcript import POWERS, CeremonyTranscript
@@ -203,6 +204,23 @@ def test_both_refuse_the_chain(
         plain_verifier.check_chain(first, last, BEACON)
     with pytest.raises(AnofelError):
         ours(state, digest8, **{"ownership.zkey": bad})
+
+
+def log_of(state: CeremonyTranscript) -> list[dict]:  # type: ignore[type-arg]
+    found = plain_verifier.sections(state.files["ownership.zkey"], b"zkey")
+    return plain_verifier.log_of(found[LOG])[1]
+
+
+def test_both_refuse_keys_that_are_tied_to_each_other(states: list[CeremonyTranscript]) -> None:
+    """A second ceremony of the same statement stands in for another statement."""
+    other = states[0].contribute("Clinic A")[0]
+    plain_verifier.check_together([log_of(states[1]), log_of(other)])
+    ceremony.verify_together([states[1].keys[0], other.keys[0]])
+    for second, what in ((states[1], "same x 1"), (states[2], "counts")):
+        with pytest.raises(plain_verifier.Wrong, match=f"^{what}$"):
+            plain_verifier.check_together([log_of(states[1]), log_of(second)])
+        with pytest.raises(AnofelError):
+            ceremony.verify_together([states[1].keys[0], second.keys[0]])
 
 
 def test_both_refuse_another_beacon(states: list[CeremonyTranscript], digest8: bytes) -> None:

@@ -1,8 +1,11 @@
 """All three statements, from powers of tau to a board. The powers are a toy: one machine made them."""
 
 import hashlib
+import shutil
 import subprocess
 import sys
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -24,24 +27,52 @@ def anofel(*arguments: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
 
 
-def test_a_ceremony_makes_the_keys_of_a_board(tmp_path: Path, own_state: Path) -> None:
+@dataclass
+class Whole:
+    """A ceremony of three people for all statements, and the state directory of who finished it."""
+
+    keys: KeyDirectory
+    ended: CeremonyTranscript
+    powers: bytes
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Whole:
+    place = tmp_path_factory.mktemp("whole")
     toy = core.OwnPowers.from_bytes(core.OwnPowers.start(13)).contribute("INSECURE toy powers").data
-    (tmp_path / "toy.ptau").write_bytes(toy)
+    (place / "toy.ptau").write_bytes(toy)
     digest = hashlib.blake2b(toy).digest()
-    files = new_ceremony(tmp_path / "toy.ptau", other_powers=digest)
+    files = new_ceremony(place / "toy.ptau", other_powers=digest)
     state = CeremonyTranscript.of_files(files, other_powers=digest)
     for name in PEOPLE:
         state, _locked = state.contribute(name)
-    keys, ended = finish(state, BEACON, tmp_path / "keys")
-    assert (keys.origin, keys.transcript) == (VERIFIED_ORIGIN, ended.digest)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(place / "state"))
+        keys, ended = finish(state, BEACON, place / "keys")
+        assert (keys.origin, keys.transcript) == (VERIFIED_ORIGIN, ended.digest)
+    return Whole(keys, ended, digest)
+
+
+def test_proofs_under_its_keys_hold_for_us_and_for_snarkjs(
+    whole: Whole, snarkjs: Callable[..., str], tmp_path: Path
+) -> None:
     for name in STATEMENTS:
         made = make_example(name)
-        proof = getattr(keys, f"{name}_prover")(threads=1).prove(made.statement, made.witness)
-        getattr(keys, f"{name}_verifier")().verify(made.statement, proof)
+        proof = getattr(whole.keys, f"{name}_prover")(threads=1).prove(made.statement, made.witness)
+        getattr(whole.keys, f"{name}_verifier")().verify(made.statement, proof)
+        last, key = tmp_path / f"{name}.zkey", tmp_path / f"{name}.vk.json"
+        last.write_bytes(whole.ended.files[f"{name}.zkey"])
+        snarkjs("zkey", "export", "verificationkey", last, key)
+        public, shown = tmp_path / f"{name}.public.json", tmp_path / f"{name}.proof.json"
+        public.write_text(made.statement.to_snarkjs())
+        shown.write_text(proof.to_snarkjs())
+        assert "OK!" in snarkjs("groth16", "verify", key, public, shown)
 
+
+def test_a_ceremony_makes_the_keys_of_a_board(whole: Whole, tmp_path: Path) -> None:
+    keys, ended, digest = whole.keys, whole.ended, whole.powers
+    shutil.copytree(keys.path, tmp_path / "keys")
     # On another machine the same files are a claim, until it verifies them itself.
-    verdict = recall(ended.digest)
-    next(own_state.rglob("*.json")).unlink()
     assert KeyDirectory.open(tmp_path / "keys").origin == CLAIMED_ORIGIN
     node = ("node", "init", tmp_path / "node", "--name", "x", "--keys", tmp_path / "keys")
     refused = anofel(*node, "--insecure-test-ca", tmp_path / "ca")
@@ -49,7 +80,9 @@ def test_a_ceremony_makes_the_keys_of_a_board(tmp_path: Path, own_state: Path) -
     assert "not the public file" in refused.stderr
     done = anofel("setup", "ceremony", "verify", tmp_path / "keys", "--other-powers-of-tau", digest.hex())
     assert done.returncode == 0, done.stderr
-    assert recall(ended.digest) == verdict
+    verdict = recall(ended.digest)
+    assert verdict is not None
+    assert (verdict.people, verdict.pins) == (3, {name: i.hex() for name, i in keys.ids().items()})
     assert open_verified(tmp_path / "keys").origin == VERIFIED_ORIGIN
     made_node = anofel(*node, "--insecure-test-ca", tmp_path / "ca", "--json")
     assert made_node.returncode == 0, made_node.stderr
@@ -58,7 +91,6 @@ def test_a_ceremony_makes_the_keys_of_a_board(tmp_path: Path, own_state: Path) -
     assert f"{digest.hex()} (NOT the public ones)" in inspected
 
     # A key of the same ceremony with one byte changed, pinned by the manifest all the same.
-    next(own_state.rglob("*.json")).unlink()
     file = tmp_path / "keys" / "submission.proving.key"
     data = bytearray(file.read_bytes())
     data[-1] ^= 1

@@ -1,8 +1,5 @@
 """A ceremony in which snarkjs takes part, checked by both verifiers; without Node it is skipped."""
 
-import shutil
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,25 +11,6 @@ from anofel.proofs.ceremony.transcript import CeremonyTranscript
 from anofel.proofs.export import make_example
 from anofel.proofs.statements import OwnershipProver, OwnershipVerifier
 from tests.ceremony.conftest import BEACON
-
-INSTALL = Path(__file__).parents[2] / "tools" / "snarkjs" / "install.py"
-
-
-@pytest.fixture(scope="module")
-def snarkjs() -> Callable[..., str]:
-    missing = [tool for tool in ("node", "npm") if shutil.which(tool) is None]
-    if missing:
-        pytest.skip(f"snarkjs needs Node and npm; not found: {', '.join(missing)}")
-    installed = subprocess.run([sys.executable, INSTALL], stdout=subprocess.PIPE, text=True, check=True)
-    cli = Path(installed.stdout.strip()) / "node_modules" / "snarkjs" / "cli.js"
-
-    def run(*arguments: object) -> str:
-        command = ["node", cli, *map(str, arguments)]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
-
-    return run
 
 
 @pytest.mark.slow

@@ -24,6 +24,8 @@ use serde_json::{json, Value};
 
 /// Proofs in a batch.
 const BATCH: usize = 64;
+/// Checks in a row.
+const CHECKS: usize = 20;
 
 /// A source of valid statements.
 type Source<'a, S> = Box<dyn Fn() -> (S, <<S as Statement>::Circuit as Circuit>::Witness) + 'a>;
@@ -49,6 +51,13 @@ pub struct Taken {
     pub wall: f64,
     /// Seconds of all cores together, where the system tells.
     pub cpu: Option<f64>,
+}
+
+impl Taken {
+    fn each(self, count: usize) -> Self {
+        let each = |seconds: f64| seconds / count as f64;
+        Self { wall: each(self.wall), cpu: self.cpu.map(each) }
+    }
 }
 
 /// A statement, whichever it is.
@@ -124,11 +133,11 @@ impl<'a, S: Statement> Subject<'a, S> {
         taken
     }
 
+    /// The mean of some checks in a row, as the peer has them.
     fn verify(&self) -> Taken {
         let (public, proof) = self.proof();
-        let (taken, verdict) = time(|| self.verifier.verify(&public, &proof));
-        verdict.expect("a valid proof");
-        taken
+        let check = || self.verifier.verify(&public, &proof).expect("a valid proof");
+        time(|| (0..CHECKS).for_each(|_| check())).0.each(CHECKS)
     }
 
     /// For each proof of a batch.
@@ -138,8 +147,7 @@ impl<'a, S: Statement> Subject<'a, S> {
         }
         let (taken, verdict) = time(|| self.verifier.verify_batch(&self.batch, &mut OsRng));
         verdict.expect("valid proofs");
-        let each = |seconds: f64| seconds / BATCH as f64;
-        Taken { wall: each(taken.wall), cpu: taken.cpu.map(each) }
+        taken.each(BATCH)
     }
 
     /// Every point of the key checked, and the tables made, as it is done once.

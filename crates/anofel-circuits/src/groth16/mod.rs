@@ -6,6 +6,7 @@
 pub mod ark;
 mod inputs;
 pub mod key;
+mod miller;
 pub mod msm;
 pub(crate) mod points;
 pub mod proof;

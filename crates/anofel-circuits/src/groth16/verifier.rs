@@ -10,6 +10,7 @@ use rayon::prelude::*;
 
 use crate::groth16::inputs::InputTable;
 use crate::groth16::key::VerifyingKey;
+use crate::groth16::miller::miller_loop;
 use crate::groth16::proof::Proof;
 use crate::Error;
 
@@ -62,9 +63,9 @@ impl Verifier {
         }
         let ark_groth16::Proof { a, b, c } = proof.points();
         let statement = self.inputs.sum(public).into_affine();
-        let pairs = [b.into(), self.minus_gamma.clone(), self.minus_delta.clone()];
-        let product = Bn254::multi_miller_loop([*a, statement, *c], pairs);
-        equals(product, self.alpha_beta)
+        let b = G2Prepared::from(b);
+        let pairs = [(*a, &b), (statement, &self.minus_gamma), (*c, &self.minus_delta)];
+        equals(miller_loop(pairs), self.alpha_beta)
     }
 
     /// Checks many proofs at once: Π e(r_i·A_i, B_i) = e(Σ r_i·α, β)·e(Σ r_i·x_i, γ)·e(Σ r_i·C_i, δ)
@@ -114,10 +115,12 @@ impl Verifier {
         let alpha = points.alpha_g1 * scalars[0];
         let c: Vec<G1Affine> = batch.iter().map(|(_, proof)| proof.points().c).collect();
         let c = multiply(&c, &factors);
-        let fixed = Bn254::multi_miller_loop(
-            [-alpha, statement, c].map(|point| point.into_affine()),
-            [self.beta.clone(), self.minus_gamma.clone(), self.minus_delta.clone()],
-        );
+        let [alpha, statement, c] = [-alpha, statement, c].map(|point| point.into_affine());
+        let fixed = miller_loop([
+            (alpha, &self.beta),
+            (statement, &self.minus_gamma),
+            (c, &self.minus_delta),
+        ]);
         // One Miller loop over a few proofs at a time shares its squarings.
         let product = batch
             .par_chunks(16)
