@@ -1,6 +1,8 @@
 """Contribution proofs through the interface, every lie, and a second verifier that agrees about them."""
 
 import hashlib
+import threading
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -213,6 +215,29 @@ def test_ranges_that_a_task_may_not_have_are_refused(lattice: Committee) -> None
             lattice.scheme.payload_bytes(lattice.key, replace(LIMITS, ranges=ranges))
     with pytest.raises(DoesNotFit, match="part of a contribution proof"):
         replace(RANGED, norm_bound=None)
+
+
+def test_checking_releases_the_interpreter(lattice: Committee) -> None:
+    """A member goes on with everything else while it checks what arrived."""
+    made = contribute(lattice, 1, update(1))
+    items = [SubmittedPayload(a_post(1), made.envelope, made.payload)] * 8
+    done, ticks = threading.Event(), 0
+
+    def tick() -> None:
+        nonlocal ticks
+        while not done.is_set():
+            ticks += 1
+            time.sleep(0.001)
+
+    thread = threading.Thread(target=tick)
+    thread.start()
+    before = ticks
+    verdicts = lattice.scheme.check_payloads(lattice.key, LIMITS, items)
+    during = ticks - before
+    done.set()
+    thread.join()
+    assert not any(isinstance(verdict, PayloadRefused) for verdict in verdicts)
+    assert during >= 5
 
 
 # The second verifier

@@ -35,7 +35,7 @@ MAX_COUNTS = 256
 MAX_SUMS = 4
 MAX_SUM_BYTES = 128 << 20
 """Encrypted sums, those of all groups of a task."""
-MAX_COUNT_SHARES = 256
+MAX_COUNT_SHARES = 2048
 MAX_SUM_SHARE_BYTES = 256 << 20
 """A share of a sum is as long as the sum; the shares of all bundles under way may be many."""
 
