@@ -18,7 +18,7 @@ from anofel.board.seat import Sitting  # noqa: E402
 from anofel.board.state import Phase, Progress  # noqa: E402
 from anofel.learning.build import trainer_of  # noqa: E402
 from anofel.learning.certified import CertifiedDataset, dataset_digest  # noqa: E402
-from anofel.learning.metrics import accuracy, auc  # noqa: E402
+from anofel.learning.metrics import accuracy, auc, concordance  # noqa: E402
 from anofel.learning.trainer import LocalUpdate, Trainer  # noqa: E402
 from anofel.models.integer_model import IntegerModel  # noqa: E402
 from anofel.models.parameters import Parameters  # noqa: E402
@@ -37,6 +37,7 @@ from anofel.privacy.plan import Plan  # noqa: E402
 from anofel.privacy.protect import Integers  # noqa: E402
 from anofel.proofs.keys import KeyDirectory, make_insecure_development_keys  # noqa: E402
 from anofel.studies.dataset import Dataset  # noqa: E402
+from anofel.tasks.schema import TableSchema  # noqa: E402
 from anofel.tasks.task import Task  # noqa: E402
 from tests.board.world import CLASS, LIMITS, ClientOfTest, World  # noqa: E402
 
@@ -53,13 +54,16 @@ class Step:
 
 
 class Judge:
-    """Accuracy; the area under the curve where there are two classes."""
+    """Accuracy; the area under the curve where there are two classes; of survival the concordance index."""
 
     def __init__(self, task: Task, test: Dataset) -> None:
-        self._trainer, self._test = trainer_of(task), test
+        self._trainer, self._test, self._schema = trainer_of(task), test, task.schema
 
     def score(self, parameters: Parameters) -> float:
         probabilities = self._trainer.probabilities(parameters, self._test)  # type: ignore[attr-defined]
+        if isinstance(self._schema, TableSchema) and self._schema.target is not None:
+            intervals, events = np.divmod(self._test.labels, 2)
+            return concordance(-probabilities.sum(axis=1), intervals, events == 1)
         if self._test.schema.classes == 2:
             return auc(probabilities[:, 1], self._test.labels)
         return accuracy(probabilities, self._test.labels)

@@ -1,14 +1,16 @@
 """The experiments of bench/learning.py: which task, which split, how long."""
 
+import json
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
+from anofel.disk.sections import canonical_json
 from anofel.models.schedules import cosine_schedule
 from anofel.privacy.calibrate import noise_multiplier
 from anofel.privacy.plan import Plan
-from anofel.tasks.schema import ImageSchema, Schema, known_schema
+from anofel.tasks.schema import ImageSchema, Schema, SurvivalTarget, known_schema
 from anofel.tasks.task import Task, read_task
 
 EPSILON, DELTA = 0.9, "0.00001"
@@ -48,6 +50,9 @@ class Experiment:
     """Of the schema's images."""
     private: bool = False
     """Whether only the variant ``record`` runs, and the mean of its last models beside it."""
+    target: SurvivalTarget | None = None
+    """What is predicted in place of the study's classes, and from the column of this time."""
+    time: str = ""
     training: dict[str, Any] = field(default_factory=dict)
     """Further keys of ``[training]``."""
     cosine: bool = False
@@ -62,6 +67,10 @@ class Experiment:
     def unprotected_iterations(self) -> int:
         """Iterations of central, federated and no DP."""
         return self.open_iterations or self.iterations
+
+
+def _target(event: str, cuts: tuple[int, ...]) -> SurvivalTarget:
+    return SurvivalTarget(kind="survival", unit="days", event=event, event_values=("0", "1"), cuts=cuts)
 
 
 _RESNET20: dict[str, Any] = {
@@ -82,6 +91,13 @@ _LINEAR: dict[str, Any] = {
     "transform": "scattering",
     "private": True,
     "iterations": 1,
+}
+_SURVIVAL: dict[str, Any] = {
+    "kind": "logistic",
+    "clients": (16, 128, 512),
+    "iterations": 10,
+    "open_iterations": 100,
+    "clipping_norm": "0.25",
 }
 _PRIVATE: dict[str, Any] = {"clipping_norm": "0.1", "scale_bits": 20}
 """Gradients are divided by the clipping norm: a rate says how far the model moves if all point one way."""
@@ -211,6 +227,28 @@ EXPERIMENTS = (
         bars=(("client, 512 clients", 0.79),),
     ),
     Experiment(
+        name="support2-survival",
+        title="Survival after SUPPORT2: proportional hazards over seven intervals up to four years",
+        study="support2",
+        time="d.time",
+        target=_target("death", (7, 30, 90, 180, 365, 730, 1460)),
+        rate=8,
+        peer_rate=2,
+        record={"iterations": 60, "batch": 0, "clipping_norm": "1", "rate": Decimal(2)},
+        **_SURVIVAL,
+    ),
+    Experiment(
+        name="nwtco-survival",
+        title="Relapse of Wilms' tumour: proportional hazards over six intervals up to five years",
+        study="nwtco",
+        time="edrel",
+        target=_target("rel", (120, 200, 300, 500, 800, 1825)),
+        rate=8,
+        peer_rate=2,
+        record={"iterations": 60, "batch": 0, "clipping_norm": "1", "rate": Decimal(2)},
+        **_SURVIVAL,
+    ),
+    Experiment(
         name="nwtco",
         title="Logistic regression on nwtco (Wilms tumour) through the encrypted protocol",
         study="nwtco",
@@ -233,6 +271,8 @@ def variants_of(experiment: Experiment) -> tuple[str, ...]:
     record = ("record",) if experiment.record else ()
     if experiment.private:
         return record
+    if experiment.target is not None:
+        return ("central", "federated", "client", "record")
     return ("central", "federated", "no DP", "client", "paper", *record, "encrypted")
 
 
@@ -275,9 +315,10 @@ def task_of(experiment: Experiment, unit: str, clients: int, records: int) -> Ta
         rate = Fraction(record["rate"])
         if experiment.private:
             rate /= Fraction(record["clipping_norm"])
-        num, den = (rate * clients / record["batch"]).as_integer_ratio()
+        batch = record["batch"] or records * clients  # all of them, without sampling
+        num, den = (rate * clients / batch).as_integer_ratio()
         rule = {"lr_num": num, "lr_den": den, "momentum": MOMENTUM}
-        share = min(Decimal(1), Decimal(record["batch"]) / (records * clients))
+        share = min(Decimal(1), Decimal(batch) / (records * clients))
         privacy |= {
             "clipping_norm": record["clipping_norm"],
             "max_releases": record["iterations"],
@@ -290,8 +331,8 @@ def task_of(experiment: Experiment, unit: str, clients: int, records: int) -> Ta
         "rule": rule,
         "privacy": privacy,
     }
-    if experiment.transform != "none":
-        document["schema"] = schema_of(experiment).document()
+    if experiment.transform != "none" or experiment.target is not None:
+        document["schema"] = json.loads(canonical_json(schema_of(experiment).document()))
     task = read_task(document)
     if unit in ("client", "record"):
         noise = noise_multiplier(Plan.of(task), EPSILON, "zero-out")
@@ -304,7 +345,11 @@ def schema_of(experiment: Experiment) -> Schema:
     schema = known_schema(experiment.study)
     if isinstance(schema, ImageSchema):
         return replace(schema, transform=experiment.transform)
-    return schema
+    if experiment.target is None:
+        return schema
+    answers = {experiment.time, experiment.target.event}
+    unused = tuple(name for name in (*schema.unused, schema.label) if name not in answers)
+    return replace(schema, label=experiment.time, label_values=(), target=experiment.target, unused=unused)
 
 
 def central_task_of(experiment: Experiment, records: int) -> Task:

@@ -186,6 +186,8 @@ class Run:
             suffix = f", {clients} clients" if len(self.experiment.clients) > 1 else ""
             if self.experiment.encrypted:
                 self.run_encrypted(parts, suffix)
+            elif self.experiment.target is not None:
+                self.run_survival(parts, suffix)
             else:
                 self.run_plain(parts)
 
@@ -216,6 +218,24 @@ class Run:
         if self.wants("encrypted"):
             protected = task_of(self.experiment, "client", len(parts), records)
             self.check_encrypted(protected, parts, judge, iterations=1)
+
+    def run_survival(self, parts: list[Dataset], suffix: str) -> None:
+        """Both units beside plain averaging and all rows in one place, over plain integers."""
+        records, iterations = max(map(len, parts)), self.experiment.unprotected_iterations
+        open_task = task_of(self.experiment, "none", len(parts), records)
+        judge = Judge(open_task, self.test)
+        if self.wants("central") and len(parts) == self.experiment.clients[0]:
+            run: Callable[..., Iterator[Step]] = partial(central, open_task, self.train, judge, iterations)
+            self.keep("central", "none", open_task, iterations, run)
+        if self.wants("federated"):
+            run = partial(federated, open_task, parts, judge, iterations)
+            self.keep(f"federated{suffix}", "none", open_task, iterations, run)
+        for unit in ("client", "record"):
+            if self.wants(unit):
+                task = task_of(self.experiment, unit, len(parts), records)
+                releases = task.privacy.max_releases
+                run = partial(integers, task, parts, judge, releases, noise=True)
+                self.keep(f"{unit}{suffix}", epsilon_of(task), task, releases, run)
 
     def run_private(self, parts: list[Dataset], records: int) -> None:
         """Train record by record, and average the models of the second half: that costs no ε."""
@@ -307,7 +327,7 @@ class Run:
             "title": self.experiment.title,
             "kind": self.experiment.kind,
             "shortened": self.experiment.shortened,
-            "measure": "area under the curve" if self.test.schema.classes == 2 else "accuracy",
+            "measure": measure_of(self.experiment, self.test),
             "command": self.command,
             "variants": self.variants,
             "encrypted": self.encrypted,
@@ -328,6 +348,13 @@ class Run:
             if limit is not None and check["overhead_seconds"] >= limit:
                 missed.append(f"a client spends {check['overhead_seconds']:.2f} s beside its training")
         return missed
+
+
+def measure_of(experiment: Experiment, test: Dataset) -> str:
+    """Name what is measured."""
+    if experiment.target is not None:
+        return "concordance index"
+    return "area under the curve" if test.schema.classes == 2 else "accuracy"
 
 
 def _machines(saved: Saved | None) -> tuple[str, ...]:

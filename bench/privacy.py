@@ -173,7 +173,7 @@ def rule_rows() -> list[Row]:
     rows = []
     for name, size in SIZES.items():
         rng = np.random.default_rng(0)
-        model = IntegerModel.from_parameters({"w": rng.normal(size=size)}, 16, momentum=True)
+        model = IntegerModel.from_parameters({"w": rng.normal(size=size)}, 16, companions=1)
         total = rng.integers(-(2**30), 2**30, size)
         rule = IntegerMean(lr_num=1, lr_den=3, momentum=58_982)
         ours = seconds(lambda model=model, total=total, rule=rule: rule.apply(model, total, 512, 1))

@@ -24,7 +24,7 @@ def test_a_model_that_looks_at_age_beats_one_that_does_not() -> None:
     weight = np.zeros_like(parameters["layer0.weight"])
     weight[0, 0] = 1.0  # age is the first column, and risk grows with it
     model = IntegerModel.from_parameters(
-        {**parameters, "layer0.weight": weight}, task.model.scale_bits, momentum=task.rule.momentum > 0
+        {**parameters, "layer0.weight": weight}, task.model.scale_bits, companions=int(task.rule.momentum > 0)
     )
     found = evaluate_on(task, rows)(model)
     age, ill = rows.inputs()[:, 0], rows.labels == 1

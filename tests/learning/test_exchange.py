@@ -80,7 +80,7 @@ def test_longer_numbers_need_double_precision_and_say_so(tmp_path: Path) -> None
 def test_velocities_stay_behind_and_start_at_zero(tmp_path: Path) -> None:
     path = written(tmp_path / "x", to_safetensors(model_of(list(range(8)), velocity=True)))
     assert from_safetensors(path).model.velocity is None
-    back = from_safetensors(path, momentum=True)
+    back = from_safetensors(path, companions=1)
     assert back.is_same is True
     assert back.model.velocity is not None
     assert not back.model.velocity.any()

@@ -181,7 +181,7 @@ def test_without_noise_the_report_is_the_mean_and_the_model_is_unharmed(task: Ta
         assert reported is not None
         parameters = before.parameters()
         each = [accuracy(network.probabilities(parameters, c.inputs()), c.labels) for c in clients]
-        losses = [network.loss(parameters, c.inputs(), c.labels) for c in clients]
+        losses = [network.mean_loss(parameters, c.inputs(), c.labels) for c in clients]
         weights = sizes if task.privacy.unit == "record" else None
         assert reported["accuracy"] == pytest.approx(np.average(each, weights=weights), abs=1e-3)
         assert reported["loss"] == pytest.approx(np.average(losses, weights=weights), abs=1e-2)

@@ -1,4 +1,4 @@
-//! The `integer-mean` rule: how the owner turns a sum of updates into the next model (step 8′).
+//! The rules `integer-mean`, `integer-adam` and `integer-yogi`: how the owner turns a sum of updates into the next model (step 8′).
 //!
 //! v′ = round(β·v / 2^16) + round(lr_num·S / (lr_den·count)), m′ = m + v′,
 //! with round half to even, 128-bit intermediates, and overflow an error. Everyone who
@@ -21,6 +21,7 @@ const LIMIT: u64 = 1 << 62;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IntegerMean {
     momentum: u32,
+    rate: (u64, u64),
     numerator: i128,
     denominator: i128,
     max_norm: Option<i128>,
@@ -46,6 +47,7 @@ impl IntegerMean {
         }
         Ok(Self {
             momentum,
+            rate: (lr_num, lr_den),
             numerator: i128::from(lr_num),
             denominator: i128::from(lr_den) * i128::from(checked_count(count)?),
             max_norm: max_mean.map(|bound| longest_sum(bound, count)).transpose()?,
@@ -94,6 +96,129 @@ impl IntegerMean {
         let updated: Vec<(i64, i64)> = updated.into_iter().collect::<Result<_, _>>()?;
         for ((m, v), (new_m, new_v)) in model.iter_mut().zip(velocity.iter_mut()).zip(updated) {
             (*m, *v) = (new_m, new_v);
+        }
+        Ok(())
+    }
+}
+
+/// Which second moment an adaptive rule keeps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Adaptive {
+    /// A decaying mean of squares.
+    Adam,
+    /// It moves towards each square by a share of that square, so it forgets slowly.
+    Yogi,
+}
+
+/// The rational numbers of `integer-adam` and `integer-yogi`.
+///
+/// g = round(S / count), u′ = round((β₁·u + (2^16 − β₁)·g) / 2^16), and the second moment
+/// v′ = round((β₂·v + (2^16 − β₂)·g²) / 2^16) (adam) or
+/// v′ = v − sign(v − g²)·round((2^16 − β₂)·g² / 2^16) (yogi);
+/// m′ = m + round(lr_num·2^f·u′ / (lr_den·(⌊√v′⌋ + τ))).
+/// Rounding, intermediates, overflow and the bound on the mean are those of `integer-mean`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct IntegerAdaptive {
+    kind: Adaptive,
+    mean: IntegerMean,
+    count: i128,
+    second_momentum: i128,
+    floor: i128,
+    scale_bits: u32,
+}
+
+/// A second moment is no larger than 2^62.
+const LARGEST_SQUARE: i128 = 1 << 62;
+
+impl IntegerAdaptive {
+    /// The rule for one iteration: `mean` has β₁, the rate and the bound; β₂ = `second_momentum`/2^16, and the
+    /// floor τ is in integer steps.
+    pub fn new(
+        kind: Adaptive,
+        mean: IntegerMean,
+        count: u64,
+        second_momentum: u32,
+        floor: u64,
+        scale_bits: u32,
+    ) -> Result<Self, UpdateError> {
+        if second_momentum >= 1 << MOMENTUM_BITS {
+            return Err(UpdateError::BadRule("a second momentum below 1"));
+        }
+        if floor == 0 || floor > LIMIT {
+            return Err(UpdateError::BadRule("a floor from 1 to 2^62"));
+        }
+        if scale_bits > 40 {
+            return Err(UpdateError::BadRule("a scale up to 2^40"));
+        }
+        Ok(Self {
+            kind,
+            mean,
+            count: i128::from(checked_count(count)?),
+            second_momentum: i128::from(second_momentum),
+            floor: i128::from(floor),
+            scale_bits,
+        })
+    }
+
+    /// The next parameter, first and second moment; `None` is an overflow.
+    fn next(&self, model: i64, first: i64, second: i64, sum: i64) -> Option<(i64, i64, i64)> {
+        let one = 1_i128 << MOMENTUM_BITS;
+        let gradient = round_half_even(i128::from(sum), self.count);
+        let beta = i128::from(self.mean.momentum);
+        let first = round_half_even(beta * i128::from(first) + (one - beta) * gradient, one);
+        let (square, second) = (gradient * gradient, i128::from(second));
+        let share = (one - self.second_momentum).checked_mul(square)?;
+        let second = match self.kind {
+            Adaptive::Adam => {
+                round_half_even((self.second_momentum * second).checked_add(share)?, one)
+            }
+            Adaptive::Yogi => second - (second - square).signum() * round_half_even(share, one),
+        };
+        if !(0..=LARGEST_SQUARE).contains(&second) {
+            return None;
+        }
+        let numerator = i128::from(self.mean.rate.0)
+            .checked_mul(1_i128 << self.scale_bits)?
+            .checked_mul(first)?;
+        let denominator = i128::from(self.mean.rate.1).checked_mul(second.isqrt() + self.floor)?;
+        let step = i64::try_from(round_half_even(numerator, denominator)).ok()?;
+        let first = i64::try_from(first).ok()?;
+        Some((model.checked_add(step)?, first, i64::try_from(second).ok()?))
+    }
+
+    /// Apply the rule in place to a model and its two moments. On an error nothing is changed.
+    pub fn apply(
+        &self,
+        model: &mut [i64],
+        first: &mut [i64],
+        second: &mut [i64],
+        sum: &[i64],
+    ) -> Result<(), UpdateError> {
+        for (velocity, other) in [(first.len(), sum.len()), (second.len(), sum.len())] {
+            if model.len() != other || velocity != other {
+                return Err(UpdateError::LengthsDiffer {
+                    model: model.len(),
+                    velocity,
+                    sum: sum.len(),
+                });
+            }
+        }
+        let sum = match self.mean.max_norm {
+            Some(longest) => shortened(sum, longest)?,
+            None => Cow::Borrowed(sum),
+        };
+        let updated: Vec<Option<(i64, i64, i64)>> = (0..sum.len())
+            .into_par_iter()
+            .map(|index| self.next(model[index], first[index], second[index], sum[index]))
+            .collect();
+        // Collected first so that the reported parameter is the first one, whatever the threads did.
+        let updated = updated
+            .into_iter()
+            .enumerate()
+            .map(|(index, next)| next.ok_or(UpdateError::Overflow { index }))
+            .collect::<Result<Vec<_>, _>>()?;
+        for (index, next) in updated.into_iter().enumerate() {
+            (model[index], first[index], second[index]) = next;
         }
         Ok(())
     }
@@ -166,6 +291,54 @@ mod tests {
     fn ties_go_to_the_even_neighbour() {
         let rounded: Vec<i128> = (-7..=7).map(|n| round_half_even(n, 2)).collect();
         assert_eq!(rounded, [-4, -3, -2, -2, -2, -1, 0, 0, 0, 1, 2, 2, 2, 3, 4]);
+    }
+
+    fn adaptive(kind: Adaptive, momentum: u32, second: u32) -> IntegerAdaptive {
+        let mean = IntegerMean::new(momentum, 1, 10, 4, None).expect("a rule");
+        IntegerAdaptive::new(kind, mean, 4, second, 5, 8).expect("a rule")
+    }
+
+    #[test]
+    fn the_adaptive_rules_follow_their_formulas() {
+        // g = 100; half of it is 50; half of 100² is 5000, whose root is 70; 256·50 / (10·75) = 17.07.
+        let (mut model, mut first, mut second) = ([3], [0], [0]);
+        let half = adaptive(Adaptive::Adam, 1 << 15, 1 << 15);
+        half.apply(&mut model, &mut first, &mut second, &[400]).expect("no overflow");
+        assert_eq!((model, first, second), ([20], [50], [5000]));
+        // v = 20000 > g² falls by half of g², v = 100 < g² rises by it.
+        let yogi = adaptive(Adaptive::Yogi, 0, 1 << 15);
+        let (mut model, mut first, mut second) = ([0, 0], [9, 9], [20_000, 100]);
+        yogi.apply(&mut model, &mut first, &mut second, &[400, -400]).expect("no overflow");
+        assert_eq!((first, second), ([100, -100], [15_000, 5100]));
+        assert_eq!(model, [20, -34]); // 2560/(122 + 5), 2560/(71 + 5), both to the nearest
+    }
+
+    #[test]
+    fn an_adaptive_overflow_changes_nothing() {
+        let rule = adaptive(Adaptive::Adam, 0, 0);
+        let (mut model, mut first, mut second) = ([1, 1], [2, 2], [3, 3]);
+        let result = rule.apply(&mut model, &mut first, &mut second, &[0, i64::MAX]);
+        assert_eq!(result, Err(UpdateError::Overflow { index: 1 }));
+        assert_eq!((model, first, second), ([1, 1], [2, 2], [3, 3]));
+    }
+
+    #[test]
+    fn bad_numbers_of_an_adaptive_rule_are_refused() {
+        let mean = IntegerMean::new(0, 1, 1, 1, None).expect("a rule");
+        for (count, second, floor, scale) in [
+            (0, 0, 1, 8),
+            (1, 1 << 16, 1, 8),
+            (1, 0, 0, 8),
+            (1, 0, (1 << 62) + 1, 8),
+            (1, 0, 1, 41),
+        ] {
+            assert!(
+                IntegerAdaptive::new(Adaptive::Adam, mean, count, second, floor, scale).is_err()
+            );
+        }
+        let (mut one, mut two) = ([0], [0, 0]);
+        let rule = adaptive(Adaptive::Yogi, 0, 0);
+        assert!(rule.apply(&mut [0], &mut one, &mut two, &[0]).is_err());
     }
 
     #[test]

@@ -4,7 +4,7 @@
 #[pyo3::pymodule]
 pub mod update_rule {
     use crate::error::{InvalidInput, OutOfRange};
-    use anofel_dp::update_rule::{is_too_long, IntegerMean};
+    use anofel_dp::update_rule::{is_too_long, Adaptive, IntegerAdaptive, IntegerMean};
     use anofel_dp::UpdateError;
     use pyo3::prelude::*;
     use pyo3::types::PyBytes;
@@ -65,6 +65,51 @@ pub mod update_rule {
         Ok(NextModel {
             values: encode(py, &model)?.unbind(),
             velocity: encode(py, &velocity)?.unbind(),
+        })
+    }
+
+    /// The next model and its next two moments, as little-endian 64-bit vectors.
+    #[pyclass(frozen, get_all)]
+    struct NextAdaptive {
+        values: Py<PyBytes>,
+        first: Py<PyBytes>,
+        second: Py<PyBytes>,
+    }
+
+    /// Apply `integer-adam` or `integer-yogi` to little-endian 64-bit vectors.
+    #[pyfunction]
+    #[pyo3(signature = (model, first, second, total, *, yogi, momentum, second_momentum, floor, scale_bits,
+        lr_num, lr_den, count, max_mean=None))]
+    #[allow(clippy::too_many_arguments, reason = "they are the letters of one formula, by name")]
+    fn integer_adaptive(
+        py: Python<'_>,
+        model: &[u8],
+        first: &[u8],
+        second: &[u8],
+        total: &[u8],
+        yogi: bool,
+        momentum: u32,
+        second_momentum: u32,
+        floor: u64,
+        scale_bits: u32,
+        lr_num: u64,
+        lr_den: u64,
+        count: u64,
+        max_mean: Option<u64>,
+    ) -> PyResult<NextAdaptive> {
+        let kind = if yogi { Adaptive::Yogi } else { Adaptive::Adam };
+        let rule = IntegerMean::new(momentum, lr_num, lr_den, count, max_mean)
+            .and_then(|mean| {
+                IntegerAdaptive::new(kind, mean, count, second_momentum, floor, scale_bits)
+            })
+            .map_err(to_error)?;
+        let (mut model, mut first) = (decode(model)?, decode(first)?);
+        let (mut second, total) = (decode(second)?, decode(total)?);
+        py.detach(|| rule.apply(&mut model, &mut first, &mut second, &total)).map_err(to_error)?;
+        Ok(NextAdaptive {
+            values: encode(py, &model)?.unbind(),
+            first: encode(py, &first)?.unbind(),
+            second: encode(py, &second)?.unbind(),
         })
     }
 

@@ -331,7 +331,7 @@ def _task_record(state: State, task: TaskState, rejected: list[int]) -> TaskReco
     return TaskRecord(
         name=task.facts.name,
         task_id=task.task_id.hex(),
-        rule="owner" if task.facts.own_rule else "integer-mean",
+        rule=task.facts.rule,
         contributions=_contributions(state, task),
         releases=task.releases,
         ended=task.ended,

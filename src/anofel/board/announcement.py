@@ -9,6 +9,7 @@ from anofel.committee import schemes
 from anofel.committee.context import CoordinateRange, TaskLimits
 from anofel.committee.errors import DoesNotFit
 from anofel.messages import Class
+from anofel.models.rules import companions_of
 from anofel.privacy.announced import check_noise, metric_range, norm_bound, value_bound
 from anofel.tasks.task import Task
 
@@ -26,12 +27,17 @@ class TaskFacts:
     max_releases: int
     types: tuple[int, ...] | None
     """The dataset types that count; None means all."""
-    own_rule: bool
-    """Whether the owner makes each model by a rule of its own, instead of the document's."""
-    momentum: bool
-    """Whether its models carry a velocity."""
+    rule: str
+    """The kind of the rule that makes each model."""
+    companions: int
+    """How many vectors of the rule its models carry: a velocity, a second moment."""
     groups: int = 1
     """To how many groups the posts of an iteration are dealt (D-26)."""
+
+    @property
+    def own_rule(self) -> bool:
+        """Whether the owner makes each model by a rule of its own, instead of the document's."""
+        return self.rule == "owner"
 
 
 def limits_of(document: Task, max_posts: int) -> TaskLimits:
@@ -74,8 +80,8 @@ def facts_of(document: Task, size: Class) -> TaskFacts:
         max_colluders=privacy.max_colluders,
         max_releases=privacy.max_releases,
         types=(document.dataset_type,) if document.dataset_type else None,
-        own_rule=document.rule.kind == "owner",
-        momentum=document.rule.kind == "integer-mean" and document.rule.momentum > 0,
+        rule=document.rule.kind,
+        companions=companions_of(document),
         groups=1 if document.groups is None else document.groups.number,
     )
 

@@ -82,7 +82,7 @@ class ModelClaim:
     sha256: BlobHash
     length: int
     scale_bits: int
-    momentum: bool
+    companions: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -334,8 +334,8 @@ class Verifier:
             raise Rejected(tasks.SHAPE, str(error)) from None
         require(model.layout.size == claim.length, tasks.SHAPE, "It has another number of parameters.")
         require(model.scale_bits == claim.scale_bits, tasks.SHAPE, "It has another scale.")
-        momentum = model.velocity is not None
-        require(momentum == claim.momentum, tasks.SHAPE, "A velocity goes with momentum.")
+        companions = model.companions == claim.companions
+        require(companions, tasks.SHAPE, "It does not carry the vectors that the task's rule keeps.")
 
 
 def _verdict_bytes(verdict: Rejected | None) -> int:

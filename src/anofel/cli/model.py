@@ -1,7 +1,7 @@
 """``anofel model``: a task's models, to and from the format that other tools read."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -15,6 +15,9 @@ from anofel.cli.role_options import (
     say_what_a_trainer_may,
     show,
 )
+
+if TYPE_CHECKING:
+    from anofel.tasks.schema import TableSchema
 
 app = typer.Typer(no_args_is_help=True, help="Models of tasks: show, fetch, average, export and import them.")
 
@@ -49,6 +52,7 @@ def show_model(
         "parameters": found.layout.size,
         "scale_bits": found.scale_bits,
         "momentum": found.velocity is not None,
+        "second_moment": found.second is not None,
         "tensors": tensors,
     }
     if task is None:
@@ -69,11 +73,15 @@ def _names(model: Path, task: Path, trainer: str) -> dict[str, Any]:
     found, schema = classifier.task, classifier.task.schema
     names: dict[str, Any] = {"task": found.name, "kind": found.model.kind}
     if isinstance(schema, TableSchema):
-        names |= {"label": schema.label, "classes": ", ".join(schema.label_values)}
+        outputs = _outputs(schema)
+        names |= {
+            "label": schema.label,
+            "classes" if schema.target is None else "predicts": ", ".join(outputs),
+        }
         features: list[dict[str, Any]] = [{"feature": name} for name in schema.feature_names]
         weights = classifier.model.parameters().get("layer0.weight")
         if found.model.kind == "logistic" and weights is not None:
-            columns = schema.label_values[1:] if len(weights) == 1 else schema.label_values
+            columns = outputs[1:] if len(outputs) > len(weights) else outputs
             for index, feature in enumerate(features):
                 feature |= {
                     f"weight for {value}": round(float(weights[row, index]), 4)
@@ -82,6 +90,17 @@ def _names(model: Path, task: Path, trainer: str) -> dict[str, Any]:
         return names | {"features": features}
     shape = " × ".join(map(str, schema.shape))
     return names | {"images": shape, "classes": ", ".join(schema.label_values)}
+
+
+def _outputs(schema: "TableSchema") -> tuple[str, ...]:
+    """Name what a model of the schema says."""
+    from anofel.tasks.schema import NumberTarget, SurvivalTarget
+
+    if isinstance(schema.target, NumberTarget):
+        return (f"{schema.label} in {schema.target.unit}",)
+    if isinstance(schema.target, SurvivalTarget):
+        return tuple(f"hazard up to {cut} {schema.target.unit}" for cut in schema.target.cuts)
+    return schema.label_values
 
 
 @app.command()
@@ -262,6 +281,10 @@ def import_model(
     momentum: Annotated[
         bool, typer.Option("--momentum", help="For a task whose rule has momentum; it starts at zero.")
     ] = False,
+    adaptive: Annotated[
+        bool,
+        typer.Option("--adaptive", help="For the rules integer-adam and integer-yogi, which keep two."),
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Turn safetensors into a model file; says whether it is, bit by bit, the one that was exported.
@@ -271,7 +294,7 @@ def import_model(
     from anofel.disk.files import write_new_file
     from anofel.models.exchange import from_safetensors
 
-    made = from_safetensors(tensors, scale_bits, momentum=momentum)
+    made = from_safetensors(tensors, scale_bits, companions=2 if adaptive else int(momentum))
     write_new_file(out, made.model.to_bytes())
     content = {
         "file": str(out),

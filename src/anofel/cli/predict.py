@@ -28,7 +28,7 @@ def predict(
     trainer: TrainerOption = "",
     as_json: JsonOption = False,
 ) -> None:
-    """Give the probability of every class for every row, as CSV.
+    """Give the probability of every class for every row, as CSV; or what else the task predicts.
 
     Example: anofel predict run/models/wards-best.model --task wards/task.toml --rows new.csv
     """
@@ -38,14 +38,8 @@ def predict(
     say_what_a_trainer_may(trainer)
     classifier = Classifier.load(model, task, trainer)
     probabilities, lines = classifier.predict_file(rows)
-    values = classifier.task.schema.label_values
     entries = [
-        {
-            "line": line,
-            "predicted": values[int(row.argmax())],
-            **{f"probability {value}": float(share) for value, share in zip(values, row, strict=True)},
-        }
-        for line, row in zip(lines, probabilities, strict=True)
+        {"line": line, **classifier.columns(row)} for line, row in zip(lines, probabilities, strict=True)
     ]
     if out is not None:
         write_new_file(out, Secret(_csv(entries).encode()))  # what a patient is told to have is private
@@ -64,6 +58,8 @@ def evaluate(
     as_json: JsonOption = False,
 ) -> None:
     """Measure a model on rows with labels: loss, accuracy, and with two classes the area under the curve.
+
+    A number is measured by its root mean squared error, survival by the concordance index.
 
     Example: anofel evaluate run/models/wards-best.model --task wards/task.toml --rows held-out.csv
     """

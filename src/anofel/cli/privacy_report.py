@@ -150,9 +150,11 @@ def _groups(groups: dict[str, Any]) -> Iterator[str]:
 
 
 def _mean_bound(bound: dict[str, Any]) -> Iterator[str]:
+    step = bound["model_step"]
     yield (
         f"Bound on the mean: one longer than {bound['norm']:.4g} ({bound['in_clipping_norms']:.3g} clipping "
-        f"norms) is shortened to it; so a model moves by at most {bound['model_step']:.3g} per iteration"
+        "norms) is shortened to it"
+        + ("" if step is None else f"; so a model moves by at most {step:.3g} per iteration")
     )
     if bound["one"] is not None:
         yield (

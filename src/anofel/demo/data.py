@@ -211,5 +211,5 @@ def central_quality(study: DemoStudy, task: Task) -> dict[str, float]:
         for name, array in gradient.items():
             velocity[name] = 0.9 * velocity[name] - _CENTRAL_RATE / 10 * array
             parameters[name] = parameters[name] + velocity[name]
-    model = IntegerModel.from_parameters(parameters, task.model.scale_bits, momentum=False)
+    model = IntegerModel.from_parameters(parameters, task.model.scale_bits)
     return evaluate_on(task, study.held_out.dataset)(model)

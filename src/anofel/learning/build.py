@@ -17,6 +17,7 @@ from collections.abc import Callable
 from anofel.errors import InvalidInput
 from anofel.learning.dense import DenseNetwork
 from anofel.learning.federated import FedAvg, FedSGD
+from anofel.learning.losses import loss_of
 from anofel.learning.own_trainer import OwnTrainer, blaming
 from anofel.learning.trainer import Trainer
 from anofel.models.parameters import Layout
@@ -53,7 +54,8 @@ def network_of(task: Task) -> DenseNetwork:
     """Make the dense network of a task that has one."""
     if task.model.kind not in DENSE:
         raise InvalidInput(f"The network of a task of the kind '{task.model.kind}' is its trainer's own.")
-    return DenseNetwork(features=task.schema.inputs, classes=task.schema.classes, hidden=task.model.hidden)
+    schema = task.schema
+    return DenseNetwork(schema.inputs, schema.classes, task.model.hidden, loss_of(schema))
 
 
 def _dense_trainer(task: Task) -> FedSGD | FedAvg:

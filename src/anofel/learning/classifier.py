@@ -19,7 +19,7 @@ from anofel.studies.dataset import Dataset
 from anofel.studies.encoding import TableRows, encode_unlabelled
 from anofel.studies.load import read_image_rows
 from anofel.studies.table import AnyFile, Table, as_text
-from anofel.tasks.schema import ImageSchema, TableSchema
+from anofel.tasks.schema import ImageSchema, NumberTarget, SurvivalTarget, TableSchema
 from anofel.tasks.task import Task
 
 
@@ -46,6 +46,8 @@ class Classifier:
             )
         self.model, self.task, self.trainer = model, task, trainer
         self.predictor = predictor
+        self.target = task.schema.target if isinstance(task.schema, TableSchema) else None
+        """What is predicted, where it is not a class."""
         self.classes_ = _classes(task.schema.label_values)
         """The values of the label; whole numbers if all of them are written as such."""
         if isinstance(task.schema, TableSchema):
@@ -68,6 +70,8 @@ class Classifier:
     def predict_proba(self, rows: Any) -> NDArray[np.float64]:
         """Give the probability of every class, in the order of ``classes_``, one line per row.
 
+        For a number as the target, the number; for survival, the probability of surviving each interval.
+
         ``rows`` is a data frame with the schema's columns by name, an array with them in the schema's order
         (of images: unsigned bytes), or a ``Dataset``. Raises ``RowDoesNotFit`` and ``ColumnsDoNotFit``.
         """
@@ -75,13 +79,31 @@ class Classifier:
         return self.predictor.probabilities(self.model.parameters(), dataset)
 
     def predict(self, rows: Any) -> NDArray[Any]:
-        """Give the likeliest class of every row."""
+        """Give the likeliest class of every row; for other targets the number, or the expected survival."""
+        if isinstance(self.target, NumberTarget):
+            return self.predict_proba(rows)[:, 0]
+        if isinstance(self.target, SurvivalTarget):
+            expected: NDArray[Any] = self.predict_proba(rows).sum(axis=1)
+            return expected
         predicted: NDArray[Any] = self.classes_[self.predict_proba(rows).argmax(axis=1)]
         return predicted
 
     def score(self, rows: Any, labels: Any) -> float:
         """Give the share of rows whose likeliest class is the label."""
+        if self.target is not None:
+            raise InvalidInput("The target is no class; anofel.learning.evaluate measures such models.")
         return float((self.predict(rows) == np.asarray(labels)).mean())
+
+    def columns(self, row: NDArray[np.float64]) -> dict[str, str | float]:
+        """Name what is predicted of one row, as ``anofel predict`` writes it."""
+        if isinstance(self.target, NumberTarget):
+            return {"predicted": float(row[0]), "unit": self.target.unit}
+        if isinstance(self.target, SurvivalTarget):
+            names = (f"survival to {cut} {self.target.unit}" for cut in self.target.cuts)
+            return {name: float(share) for name, share in zip(names, row, strict=True)}
+        values = self.task.schema.label_values
+        shares = {f"probability {value}": float(share) for value, share in zip(values, row, strict=True)}
+        return {"predicted": values[int(row.argmax())], **shares}
 
     def predict_file(self, path: AnyFile) -> tuple[NDArray[np.float64], list[int]]:
         """Give the probabilities for the rows of a file, and where each stands; no label is needed."""

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anofel.errors import InvalidInput
+from anofel.learning.losses import Logistic, Loss
 from anofel.models.parameters import Parameters
 
 Matrix = NDArray[np.float64]
@@ -20,20 +21,27 @@ Labels = NDArray[np.integer[Any]]
 
 @dataclass(frozen=True)
 class DenseNetwork:
-    """A stack of dense layers with tanh between them and a (binary or softmax) logistic loss."""
+    """A stack of dense layers with tanh between them."""
 
     features: int
     classes: int = 2
     hidden: tuple[int, ...] = ()
+    loss: Loss | None = None
+    """What it is trained for; the likelihood of the classes unless another is given."""
 
     def __post_init__(self) -> None:
         if self.features < 1 or self.classes < 2 or min(self.hidden, default=1) < 1:
             raise InvalidInput("A network needs at least one feature, two classes and no empty layer.")
 
     @property
+    def objective(self) -> Loss:
+        """The loss it is trained for."""
+        return Logistic(self.classes) if self.loss is None else self.loss
+
+    @property
     def outputs(self) -> int:
-        """Two classes need one logit only."""
-        return 1 if self.classes == 2 else self.classes
+        """How many numbers it computes of a row."""
+        return self.objective.outputs
 
     @property
     def widths(self) -> tuple[int, ...]:
@@ -70,22 +78,12 @@ class DenseNetwork:
         return self._forward(parameters, inputs)[-1]
 
     def probabilities(self, parameters: Parameters, inputs: Matrix) -> Matrix:
-        """Give the probability of every class, one row per example."""
-        logits = self.logits(parameters, inputs)
-        if self.outputs == 1:
-            positive = _sigmoid(logits)
-            return np.hstack([1 - positive, positive])
-        return _softmax(logits)
+        """Say what the outputs mean: the probability of every class, one row per example."""
+        return self.objective.predictions(self.logits(parameters, inputs))
 
-    def loss(self, parameters: Parameters, inputs: Matrix, labels: Labels) -> float:
-        """Mean negative log-likelihood."""
-        logits = self.logits(parameters, inputs)
-        if self.outputs == 1:
-            signed = np.where(labels[:, None] == 1, -logits, logits)
-            return float(np.logaddexp(0, signed).mean())
-        shifted = logits - logits.max(axis=1, keepdims=True)
-        chosen = shifted[np.arange(len(labels)), labels]
-        return float((np.log(np.exp(shifted).sum(axis=1)) - chosen).mean())
+    def mean_loss(self, parameters: Parameters, inputs: Matrix, labels: Labels) -> float:
+        """Mean loss, negative log-likelihood unless another is given."""
+        return float(self.objective.losses(self.logits(parameters, inputs), labels).mean())
 
     def _backward(
         self, parameters: Parameters, inputs: Matrix, labels: Labels
@@ -95,11 +93,7 @@ class DenseNetwork:
         Their outer product is the example's gradient, so norms and clipped sums never need it.
         """
         activations = self._forward(parameters, inputs)
-        if self.outputs == 1:
-            delta = _sigmoid(activations[-1]) - labels[:, None]
-        else:
-            delta = _softmax(activations[-1])
-            delta[np.arange(len(labels)), labels] -= 1
+        delta = self.objective.gradient(activations[-1], labels)
         pairs = []
         for layer in reversed(range(self.layers)):
             pairs.append((activations[layer], delta))
@@ -134,7 +128,9 @@ class DenseNetwork:
             ]
             pairs, squared = kept, np.where(finite, squared, 0.0)
         norms = np.sqrt(squared)
-        return _weighted(pairs, np.minimum(1, clipping_norm / np.maximum(norms, np.finfo(float).tiny)))
+        with _overflow_shows():  # of a gradient that is zero: what is divided by nearly nothing is cut to one
+            factors = np.minimum(1, clipping_norm / np.maximum(norms, np.finfo(float).tiny))
+        return _weighted(pairs, factors)
 
 
 def _overflow_shows() -> np.errstate:
@@ -156,14 +152,3 @@ def _weighted(pairs: list[tuple[Matrix, Matrix]], weights: Matrix) -> dict[str, 
             gradient[f"layer{layer}.weight"] = weighted.T @ activation
         gradient[f"layer{layer}.bias"] = weighted.sum(axis=0)
     return gradient
-
-
-def _sigmoid(logits: Matrix) -> Matrix:
-    return 0.5 * (1 + np.tanh(0.5 * logits))
-
-
-def _softmax(logits: Matrix) -> Matrix:
-    with _overflow_shows():
-        powers: Matrix = np.exp(logits - logits.max(axis=1, keepdims=True))
-    powers /= powers.sum(axis=1, keepdims=True)
-    return powers

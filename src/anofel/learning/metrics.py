@@ -26,6 +26,27 @@ def accuracy(probabilities: NDArray[np.float64], labels: NDArray[np.integer[Any]
     return float((probabilities.argmax(axis=1) == labels).mean())
 
 
+def concordance(
+    scores: NDArray[np.float64], times: NDArray[np.integer[Any]], events: NDArray[np.bool_]
+) -> float:
+    """Concordance index (Harrell): how often, of two rows, the one with the event first has the higher score.
+
+    Two rows are compared if the earlier one had the event, and the other did not have it in the same
+    interval; ties count half.
+    """
+    comparable, agreeing = 0, 0.0
+    for time in np.unique(times[events]):
+        first = scores[(times == time) & events]
+        later = np.sort(scores[(times > time) | ((times == time) & ~events)])
+        comparable += len(first) * len(later)
+        below = np.searchsorted(later, first, "left")
+        ties = np.searchsorted(later, first, "right") - below
+        agreeing += float(below.sum()) + float(ties.sum()) / 2
+    if not comparable:
+        raise InvalidInput("The concordance index needs two rows of which one had the event first.")
+    return agreeing / comparable
+
+
 def record_metrics(
     probabilities: NDArray[np.float64], labels: NDArray[np.integer[Any]], spec: MetricsSpec
 ) -> NDArray[np.float64]:

@@ -117,6 +117,8 @@ def _dense_graph(classifier: Classifier, network: DenseNetwork) -> "ModelProto":
 
     graph, schema = _Graph(), classifier.task.schema
     if isinstance(schema, TableSchema):
+        if schema.target is not None:
+            raise CannotExport("Only classes are exported; predict numbers and survival with anofel instead.")
         blocks = [
             _category(graph, column)
             if isinstance(column, CategoryColumn)

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anofel.errors import AnofelError
+from anofel.learning.losses import loss_of
 from anofel.learning.trainer import LocalUpdate, Predictor, RecordTrainer, Trainer
 from anofel.models.parameters import Layout, Parameters
 from anofel.studies.dataset import Dataset
@@ -69,10 +70,11 @@ class OwnTrainer:
         assert isinstance(self._trainer, Predictor)
         with blaming(self._name):
             made = np.asarray(self._trainer.probabilities(parameters, dataset), dtype=np.float64)
-        if made.shape != (len(dataset), dataset.schema.classes):
+        columns = loss_of(dataset.schema).predictions(np.zeros((1, dataset.schema.outputs))).shape[1]
+        if made.shape != (len(dataset), columns):
             raise TrainerFailed(
                 f"The trainer '{self._name}' gave probabilities of the shape {made.shape} for {len(dataset)} "
-                f"rows and {dataset.schema.classes} classes."
+                f"rows, where {columns} columns are wanted."
             )
         return made
 

@@ -38,7 +38,7 @@ def to_safetensors(model: IntegerModel, *, double: bool = False) -> bytes:
     return save(tensors, {"format": "pt", _DIGEST: bare.digest().hex(), _SCALE: str(model.scale_bits)})
 
 
-def from_safetensors(path: Path, scale_bits: int | None = None, *, momentum: bool = False) -> Imported:
+def from_safetensors(path: Path, scale_bits: int | None = None, *, companions: int = 0) -> Imported:
     """Round the tensors of a file to integers at scale 2^scale_bits, by default the one they came from.
 
     Raises ``InvalidInput`` for a file that is not safetensors, or that holds anything but real numbers.
@@ -54,7 +54,7 @@ def from_safetensors(path: Path, scale_bits: int | None = None, *, momentum: boo
     if not parameters:
         raise InvalidInput(f"'{path}' holds no tensor.")
     made = IntegerModel.from_parameters(
-        parameters, _scale_of(metadata) if scale_bits is None else scale_bits, momentum=momentum
+        parameters, _scale_of(metadata) if scale_bits is None else scale_bits, companions=companions
     )
     bare, digest = IntegerModel(made.layout, made.scale_bits, made.values), metadata.get(_DIGEST)
     return Imported(made, None if digest is None else digest == bare.digest().hex())

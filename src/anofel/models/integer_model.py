@@ -5,11 +5,12 @@ The file, all integers little-endian:
 =====================  ==========================================================
 16 bytes               ``anofel.model.1`` and two zero bytes
 u8                     f, the scale bits
-u8                     1 if the file carries a velocity (momentum), else 0
+u8                     how many vectors of the rule the file carries: 0, 1 (a velocity) or 2
 u32                    number of tensors
 for each tensor        u16 length and UTF-8 name, u8 dimensions, u32 each
 int64 each             parameters, tensor after tensor, row by row
 int64 each             the velocity in the same order, if it carries one
+int64 each             the second moment in the same order, if it carries that too
 =====================  ==========================================================
 
 Names are sorted as bytes and unique, so a model has exactly one file; a file that is not the
@@ -39,6 +40,8 @@ _MAX_NAME_BYTES = 255
 _MAX_DIMENSIONS = 8
 _MAX_FILE_BYTES = 1 << 34
 MAX_SCALE_BITS = 40
+MAX_SECOND = 1 << 62
+"""No second moment is larger."""
 MAX_MAGNITUDE_BITS = 20
 """No parameter is larger than 2^20; the larger they may be, the sooner chosen rows overflow."""
 
@@ -51,12 +54,14 @@ class ModelOverflow(InvalidInput):
 
 @dataclass(frozen=True, eq=False)
 class IntegerModel:
-    """Parameters (and velocity) as 64-bit integers in the order of the layout."""
+    """Parameters (and velocity, and second moment) as 64-bit integers in the order of the layout."""
 
     layout: Layout
     scale_bits: int
     values: Integers
     velocity: Integers | None = field(default=None)
+    second: Integers | None = field(default=None)
+    """The second moment that an adaptive rule keeps, at scale 2^(2f); there is a velocity beside it."""
 
     def __post_init__(self) -> None:
         _check_scale(self.scale_bits)
@@ -69,6 +74,17 @@ class IntegerModel:
                 raise InvalidInput(f"A model of {self.layout.size} parameters needs as many 64-bit integers.")
             if vector is not None and (vector.max() > self.limit or vector.min() < -self.limit):
                 raise ModelOverflow(f"A parameter or its velocity is larger than 2^{MAX_MAGNITUDE_BITS}.")
+        if self.second is None:
+            return
+        if self.velocity is None or self.second.dtype != np.int64 or len(self.second) != len(self.values):
+            raise InvalidInput("A second moment stands beside a velocity, entry by entry.")
+        if self.second.min() < 0 or self.second.max() > MAX_SECOND:
+            raise ModelOverflow(f"A second moment lies outside 0 and 2^{MAX_SECOND.bit_length() - 1}.")
+
+    @property
+    def companions(self) -> int:
+        """How many vectors of the rule the model carries."""
+        return (self.velocity is not None) + (self.second is not None)
 
     @property
     def limit(self) -> int:
@@ -77,7 +93,7 @@ class IntegerModel:
 
     @classmethod
     def from_parameters(
-        cls, parameters: Parameters, scale_bits: int, *, momentum: bool = False
+        cls, parameters: Parameters, scale_bits: int, *, companions: int = 0
     ) -> "IntegerModel":
         """Round named arrays to integers at scale 2^scale_bits (half to even)."""
         _check_scale(scale_bits)  # NumPy cannot scale by more than it can count
@@ -85,9 +101,8 @@ class IntegerModel:
         scaled = np.rint(np.ldexp(layout.flatten(parameters), scale_bits))
         if not np.all(np.abs(scaled) < 2.0**63):
             raise ModelOverflow(f"A parameter is not finite or larger than 2^{MAX_MAGNITUDE_BITS}.")
-        return cls(
-            layout, scale_bits, scaled.astype(np.int64), np.zeros(layout.size, np.int64) if momentum else None
-        )
+        vectors = [np.zeros(layout.size, np.int64) for _ in range(companions)]
+        return cls(layout, scale_bits, scaled.astype(np.int64), *vectors)
 
     def parameters(self) -> dict[str, NDArray[np.float64]]:
         """Give the parameters as named arrays of numbers, for a trainer."""
@@ -95,7 +110,7 @@ class IntegerModel:
 
     def to_bytes(self) -> bytes:
         """Write the canonical file."""
-        writer = Writer().raw(_MAGIC).number(self.scale_bits, 1).number(self.velocity is not None, 1)
+        writer = Writer().raw(_MAGIC).number(self.scale_bits, 1).number(self.companions, 1)
         writer.number(len(self.layout.names), 4)
         for name, shape in zip(self.layout.names, self.layout.shapes, strict=True):
             encoded = name.encode()
@@ -107,6 +122,8 @@ class IntegerModel:
         writer.raw(_bytes(self.values))
         if self.velocity is not None:
             writer.raw(_bytes(self.velocity))
+        if self.second is not None:
+            writer.raw(_bytes(self.second))
         return writer.done()
 
     @classmethod
@@ -123,8 +140,8 @@ class IntegerModel:
             raise InvalidInput("The file does not begin like a model file of version 1.")
         reader = Reader(data)
         reader.raw(len(_MAGIC))
-        scale_bits, has_velocity, tensors = reader.number(1), reader.number(1), reader.number(4)
-        if has_velocity > 1 or tensors > _MAX_TENSORS:
+        scale_bits, companions, tensors = reader.number(1), reader.number(1), reader.number(4)
+        if companions > 2 or tensors > _MAX_TENSORS:
             raise InvalidInput("The header of the model file is malformed.")
         names, shapes = [], []
         for _ in range(tensors):
@@ -132,11 +149,11 @@ class IntegerModel:
             shapes.append(tuple(reader.number(4) for _ in range(reader.number(1))))
         layout = Layout(tuple(names), tuple(shapes))
         size = sum(math.prod(shape) for shape in shapes)
-        if reader.left != 8 * size * (1 + has_velocity):
+        if reader.left != 8 * size * (1 + companions):
             raise InvalidInput(f"The model file names {size} parameters, but its length does not fit.")
         values = np.frombuffer(reader.raw(8 * size), "<i8").astype(np.int64)
-        velocity = np.frombuffer(reader.raw(8 * size), "<i8").astype(np.int64) if has_velocity else None
-        model = cls(layout, scale_bits, values, velocity)
+        vectors = [np.frombuffer(reader.raw(8 * size), "<i8").astype(np.int64) for _ in range(companions)]
+        model = cls(layout, scale_bits, values, *vectors)
         if list(names) != sorted(set(names), key=str.encode) or model.to_bytes() != data:
             raise InvalidInput("The model file is not canonical: tensors must be sorted by name and unique.")
         return model
@@ -171,6 +188,11 @@ class IntegerMean:
     max_mean: int | None = None
     """M, in integer steps; None for no bound."""
 
+    @property
+    def companions(self) -> int:
+        """How many vectors the rule keeps beside the model."""
+        return int(self.momentum > 0)
+
     def rate(self, iteration: int) -> tuple[int, int]:
         """Give numerator and denominator of the learning rate of an iteration of the board."""
         rate = self.lr_num, self.lr_den
@@ -180,15 +202,12 @@ class IntegerMean:
         return rate
 
     def initial(self, parameters: Parameters, scale_bits: int) -> IntegerModel:
-        """Make the first model of a task; it carries a velocity exactly if the rule has momentum."""
-        return IntegerModel.from_parameters(parameters, scale_bits, momentum=self.momentum > 0)
+        """Make the first model of a task, with the vectors that the rule keeps."""
+        return IntegerModel.from_parameters(parameters, scale_bits, companions=self.companions)
 
     def apply(self, model: IntegerModel, total: Integers, count: int, iteration: int) -> IntegerModel:
         """Compute the next model from an iteration's sum of `count` updates, the same bits for everyone."""
-        if (model.velocity is not None) != (self.momentum > 0):
-            raise InvalidInput("A model carries a velocity exactly if its rule has momentum.")
-        if total.dtype != np.int64:
-            raise InvalidInput("The sum of updates must be 64-bit integers.")
+        self._check(model, total)
         velocity = np.zeros_like(model.values) if model.velocity is None else model.velocity
         lr_num, lr_den = self.rate(iteration)
         try:
@@ -213,11 +232,67 @@ class IntegerMean:
             None if model.velocity is None else _integers(following.velocity),
         )
 
+    def _check(self, model: IntegerModel, total: Integers) -> None:
+        if model.companions != self.companions:
+            raise InvalidInput("A model carries a velocity exactly if its rule has momentum.")
+        if total.dtype != np.int64:
+            raise InvalidInput("The sum of updates must be 64-bit integers.")
+
     def shortens(self, total: Integers, count: int) -> bool:
         """Whether the mean is longer than the rule's bound."""
         if self.max_mean is None:
             return False
         return update_rule.mean_is_too_long(_bytes(total), count=count, max_mean=self.max_mean)
+
+
+@dataclass(frozen=True, kw_only=True)
+class IntegerAdaptive(IntegerMean):
+    """FedAdam and FedYogi in integers: each entry is divided by the root of its own second moment.
+
+    g = round(S/count), u′ = round((β₁·u + (2^16 − β₁)·g)/2^16), and the second moment is
+    v′ = round((β₂·v + (2^16 − β₂)·g²)/2^16) (adam) or
+    v′ = v − sign(v − g²)·round((2^16 − β₂)·g²/2^16) (yogi);
+    m′ = m + round(lr_num·2^f·u′/(lr_den·(⌊√v′⌋ + τ))).
+    """
+
+    yogi: bool
+    second_momentum: int
+    """β₂ in units of 2^−16, below 2^16."""
+    floor: int
+    """τ, in integer steps: entries with smaller gradients are not magnified more."""
+
+    @property
+    def companions(self) -> int:
+        """How many vectors the rule keeps beside the model."""
+        return 2
+
+    def apply(self, model: IntegerModel, total: Integers, count: int, iteration: int) -> IntegerModel:
+        """Compute the next model from an iteration's sum of `count` updates, the same bits for everyone."""
+        self._check(model, total)
+        assert model.velocity is not None and model.second is not None  # noqa: PT018 - for the types
+        lr_num, lr_den = self.rate(iteration)
+        try:
+            following = update_rule.integer_adaptive(
+                _bytes(model.values),
+                _bytes(model.velocity),
+                _bytes(model.second),
+                _bytes(total),
+                yogi=self.yogi,
+                momentum=self.momentum,
+                second_momentum=self.second_momentum,
+                floor=self.floor,
+                scale_bits=model.scale_bits,
+                lr_num=lr_num,
+                lr_den=lr_den,
+                count=count,
+                max_mean=self.max_mean,
+            )
+        except OutOfRange as error:
+            raise ModelOverflow(f"The update cannot be applied: {error}.") from None
+        except ValueError as error:
+            raise InvalidInput(f"The update cannot be applied: {error}.") from None
+        vectors = map(_integers, (following.values, following.first, following.second))
+        return IntegerModel(model.layout, model.scale_bits, *vectors)
 
 
 def _check_scale(bits: int) -> None:

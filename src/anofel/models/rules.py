@@ -3,11 +3,12 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Protocol
 
 from anofel.errors import AnofelError, InvalidInput
-from anofel.models.integer_model import IntegerMean, IntegerModel, Integers
+from anofel.models.integer_model import IntegerAdaptive, IntegerMean, IntegerModel, Integers
 from anofel.models.parameters import Parameters
 from anofel.tasks.entry_points import load_function
 from anofel.tasks.task import Task
@@ -30,31 +31,38 @@ class OwnerRuleFailed(AnofelError):
 def rule_of(task: Task) -> IntegerMean:
     """Make the update rule of a task; refuses the kind ``owner``, whose owner makes each model."""
     rule = task.rule
-    if rule.kind != "integer-mean":
+    if rule.kind == "owner":
         raise InvalidInput("The task's owner makes each model by a rule of its own.")
-    return IntegerMean(
+    mean = IntegerMean(
         lr_num=rule.lr_num,
         lr_den=rule.lr_den,
         momentum=rule.momentum,
         schedule=rule.schedule,
-        max_mean=_max_mean(task),
+        max_mean=_in_steps(task, rule.max_mean_norm),
+    )
+    if rule.kind == "integer-mean":
+        return mean
+    return IntegerAdaptive(
+        **vars(mean),
+        yogi=rule.kind == "integer-yogi",
+        second_momentum=rule.second_momentum,
+        floor=_in_steps(task, rule.floor) or 1,
     )
 
 
-def _max_mean(task: Task) -> int | None:
-    """Give the bound on the norm of the mean in integer steps, rounded up."""
-    bound = task.rule.max_mean_norm
-    return math.ceil((1 << task.model.scale_bits) * Fraction(bound)) if bound else None
+def _in_steps(task: Task, length: Decimal) -> int | None:
+    """Give a length in integer steps, rounded up; none for zero."""
+    return math.ceil((1 << task.model.scale_bits) * Fraction(length)) if length else None
 
 
 def first_model(task: Task, parameters: Parameters) -> IntegerModel:
-    """Make the first model of a task; it carries a velocity exactly if its rule has momentum."""
-    return IntegerModel.from_parameters(parameters, task.model.scale_bits, momentum=needs_velocity(task))
+    """Make the first model of a task, with the vectors that its rule keeps."""
+    return IntegerModel.from_parameters(parameters, task.model.scale_bits, companions=companions_of(task))
 
 
-def needs_velocity(task: Task) -> bool:
-    """Whether the models of a task carry a velocity."""
-    return task.rule.kind == "integer-mean" and task.rule.momentum > 0
+def companions_of(task: Task) -> int:
+    """How many vectors of their rule the models of a task carry."""
+    return 0 if task.rule.kind == "owner" else rule_of(task).companions
 
 
 def update_rule_of(task: Task, entry_point: str = "") -> UpdateRule:
@@ -62,9 +70,9 @@ def update_rule_of(task: Task, entry_point: str = "") -> UpdateRule:
 
     Raises ``InvalidInput`` if a function is missing, or given where nobody would use it.
     """
-    if task.rule.kind == "integer-mean":
+    if task.rule.kind != "owner":
         if entry_point:
-            raise InvalidInput("The task's rule is integer-mean; a function of your own has no place in it.")
+            raise InvalidInput(f"The task's rule is {task.rule.kind}; a function of your own has no place.")
         return rule_of(task)
     if not entry_point:
         raise InvalidInput("The task's owner makes each model by a rule of its own; name it with --rule.")

@@ -195,7 +195,7 @@ def _mean_bound(task: Task, plan: Plan) -> dict[str, Any] | None:
         "anybody": 2 * bound,
         "one": min(2 * bound, liars["one"]) if liars else None,
         "max_colluders": min(2 * bound, liars["max_colluders"]) if liars else None,
-        "model_step": rate * bound / (1 - rule.momentum / (1 << 16)),
+        "model_step": None if rule.is_adaptive else rate * bound / (1 - rule.momentum / (1 << 16)),
         "noise_norm": _noise(plan)["mean_norm"],
     }
 
@@ -221,7 +221,8 @@ def _alpha(task: Task, plan: Plan) -> dict[str, Any]:
     rate = _largest_rate(task)
     iterations = plan.spec.max_releases * plan.groups
     value = error_bound(sigma=mean, coordinates=plan.dimension, iterations=iterations, failure=ERROR_FAILURE)
-    return {"failure": ERROR_FAILURE, "per_mean": value, "per_model_step": rate * value}
+    step = None if task.rule.is_adaptive else rate * value  # an adaptive rule divides by what it has seen
+    return {"failure": ERROR_FAILURE, "per_mean": value, "per_model_step": step}
 
 
 def _largest_rate(task: Task) -> float:

@@ -28,7 +28,7 @@ from anofel.light_client.client import LightClient
 from anofel.messages import Block, Model, TaskAnnouncement
 from anofel.models.files import model_name
 from anofel.models.integer_model import IntegerModel
-from anofel.models.rules import UpdateRule, first_model, needs_velocity, update_rule_of
+from anofel.models.rules import UpdateRule, companions_of, first_model, update_rule_of
 from anofel.phase1_setup.step1d_announcement import (
     announce,
     end_iteration,
@@ -456,8 +456,11 @@ def check_start(task: Task, own: Own) -> None:
         is_alike = layout == initial_model(task, own.trainer).layout
     except TorchMissing:
         is_alike = layout.size == task.model.parameters
-    has_velocity = own.first.velocity is not None
-    if not is_alike or own.first.scale_bits != task.model.scale_bits or has_velocity != needs_velocity(task):
+    if (
+        not is_alike
+        or own.first.scale_bits != task.model.scale_bits
+        or own.first.companions != companions_of(task)
+    ):
         raise InvalidInput("The first model has other tensors, scale or momentum than the task's models.")
 
 

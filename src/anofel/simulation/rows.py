@@ -22,8 +22,12 @@ def made_up_rows(schema: Schema, count: int, seed: int = 0) -> Dataset:
     rng = np.random.default_rng(seed)
     width = math.prod(schema.row_shape)
     inputs = rng.normal(0, _SPREAD, (count, width))
-    weights = rng.normal(0, 1, (width, schema.classes))
-    labels = (inputs @ weights + rng.normal(0, 0.5, (count, schema.classes))).argmax(axis=1)
+    many = schema.classes if getattr(schema, "target", None) is None else 1
+    scores = inputs @ rng.normal(0, 1, (width, many)) + rng.normal(0, 0.5, (count, many))
+    labels = scores.argmax(axis=1)
+    if many == 1:  # a number or a time: the larger the score, the later the label
+        ranks = scores[:, 0].argsort().argsort()
+        labels = ranks * schema.classes // count
     if isinstance(schema, ImageSchema):
         features: np.ndarray = np.clip(np.rint(128 + 40 * inputs), 0, 255).astype(np.uint8)
     else:

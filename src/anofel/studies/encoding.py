@@ -23,7 +23,14 @@ from anofel.studies.table import (
     is_missing,
     read_table,
 )
-from anofel.tasks.schema import CategoryColumn, NumberColumn, TableSchema
+from anofel.tasks.schema import (
+    TARGET_STEPS,
+    CategoryColumn,
+    NumberColumn,
+    NumberTarget,
+    SurvivalTarget,
+    TableSchema,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,8 +108,8 @@ def _encode(table: Table, schema: TableSchema, *, labelled: bool) -> Dataset:
         if column.name in table.columns
     ]
     labels = np.zeros(len(table), dtype=np.int32)
-    if labelled and schema.label in table.columns:
-        labels = _encode_label(_Cells(table, schema.label, misfits), schema)
+    if labelled and {schema.label, schema.event or schema.label} <= table.columns.keys():
+        labels = _encode_answer(_Cells(table, schema.label, misfits), schema)
     if problems:
         text = "; ".join(problems)
         rows = f" {RowDoesNotFit(misfits)}" if misfits else ""
@@ -118,8 +125,9 @@ def _column_problems(table: Table, schema: TableSchema, *, labelled: bool) -> li
 
     The last two go here (2).
     """
-    wanted = [column.name for column in schema.columns] + [schema.label] * labelled
-    known = {*wanted, schema.label, *schema.identifying, *schema.unused}
+    answers = [schema.label, *([schema.event] if schema.event else [])]
+    wanted = [column.name for column in schema.columns] + answers * labelled
+    known = {*wanted, *answers, *schema.identifying, *schema.unused}
     strange = [name for name in table.columns if name not in known]
     if len(strange) == len(table.columns) == 1:
         return [f"the file has one column, '{_cut(strange[0])}'; cells end in a comma, semicolon, tab or bar"]
@@ -205,17 +213,62 @@ def _encode_category(cells: _Cells, column: CategoryColumn, schema: TableSchema)
     return block[:, 1:]
 
 
-def _encode_label(cells: _Cells, schema: TableSchema) -> NDArray[np.int32]:
-    index_of = {value: index for index, value in enumerate(schema.label_values)}
+def _encode_answer(cells: _Cells, schema: TableSchema) -> NDArray[np.int32]:
+    """Encode what is predicted: a class, a step of a number's range, or an interval and its event."""
+    target = schema.target
+    if isinstance(target, NumberTarget):
+        return _encode_target(cells, target)
+    if isinstance(target, SurvivalTarget):
+        return _encode_survival(cells, target)
+    return _encode_classes(cells, schema.label_values, "the label")
+
+
+def _encode_target(cells: _Cells, target: NumberTarget) -> NDArray[np.int32]:
+    low, high = float(target.low), float(target.high)
+    values = np.full(len(cells.texts), low)
+    for index, value in _numbers(cells, "the label is missing"):
+        if not low <= value <= high and target.outside == "refuse":
+            cells.blame(index, f"{value:g} {target.unit} lies outside {target.low} … {target.high}")
+        values[index] = min(max(value, low), high)
+    return np.rint((values - low) / (high - low) * TARGET_STEPS).astype(np.int32)
+
+
+def _encode_survival(cells: _Cells, target: SurvivalTarget) -> NDArray[np.int32]:
+    """Give 2·interval + event; rows followed beyond the last cut did not have the event before it."""
+    events = _encode_classes(cells._replace(name=target.event), target.event_values, "the event")
+    labels = np.zeros(len(cells.texts), dtype=np.int32)
+    for index, value in _numbers(cells, "the time is missing"):
+        if value < 0:
+            cells.blame(index, f"{value:g} {target.unit} is before the beginning")
+            continue
+        interval = int(np.searchsorted(target.cuts, value))
+        labels[index] = 2 * interval + (int(events[index]) if interval < len(target.cuts) else 0)
+    return labels
+
+
+def _numbers(cells: _Cells, missing: str) -> Iterator[tuple[int, float]]:
+    """Read the numbers of a column; what is none is blamed and left out."""
+    for index, cell in enumerate(cells.texts):
+        value = None if is_missing(cell) else cells.table.number(cell)
+        if is_missing(cell):
+            cells.blame(index, missing)
+        elif value is None:
+            cells.blame(index, f"'{_cut(cell)}' is not a number")
+        else:
+            yield index, value
+
+
+def _encode_classes(cells: _Cells, values: tuple[str, ...], what: str) -> NDArray[np.int32]:
+    index_of = {value: index for index, value in enumerate(values)}
     labels = np.zeros(len(cells.texts), dtype=np.int32)
     for index, cell in enumerate(cells.texts):
         position = index_of.get(cell.strip())
         if position is None and is_missing(cell):
-            cells.blame(index, "the label is missing")
+            cells.blame(index, f"{what} is missing")
             continue
         if position is None:
-            near = nearest(cell.strip(), schema.label_values)
-            cells.blame(index, f"'{_cut(cell.strip())}' is not a value of the label{near}")
+            near = nearest(cell.strip(), values)
+            cells.blame(index, f"'{_cut(cell.strip())}' is not a value of {what}{near}")
             continue
         labels[index] = position
     return labels

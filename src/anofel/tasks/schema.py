@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal
 from importlib import resources
+from itertools import pairwise
 from typing import Annotated, Any, ClassVar, Final, Literal
 
 from msgspec import Meta
@@ -97,6 +98,68 @@ class CategoryColumn:
         return tuple(f"{self.name} = {value}" for value in self.values[1:])
 
 
+TARGET_STEPS: Final = (1 << 16) - 1
+"""A number that is predicted is certified as one of so many steps of its range."""
+MAX_INTERVALS: Final = 64
+
+
+@dataclass(frozen=True, kw_only=True)
+class NumberTarget:
+    """What is predicted is a number; a model's output is (number − offset) / scale."""
+
+    kind: Literal["number"]
+    unit: str
+    low: Measured
+    high: Measured
+    outside: Literal["refuse", "clip"] = "refuse"
+    offset: Measured = Decimal(0)
+    scale: Annotated[Decimal, between("0.000000001", _LIMIT)] = Decimal(1)
+    """Errors up to it count by their square, larger ones by their size."""
+
+    def faults(self) -> Iterator[tuple[str, str]]:
+        """Name what does not fit together."""
+        yield from _faults_of_texts("unit", self.unit)
+        if self.low >= self.high:
+            yield "low", "must be below 'high'"
+
+    @property
+    def codes(self) -> int:
+        """How many labels there are."""
+        return TARGET_STEPS + 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class SurvivalTarget:
+    """What is predicted is when an event happens; the label's column holds the time until it, or seen so far.
+
+    Times are certified by public intervals: up to the first cut, up to the second, and so on.
+    """
+
+    kind: Literal["survival"]
+    unit: str
+    event: str
+    """The column that says whether the event happened then, or the row was only followed until then."""
+    event_values: Texts
+    """What it holds: first 'not seen', then 'happened'."""
+    cuts: Annotated[
+        tuple[Annotated[int, Meta(ge=1, le=1_000_000_000)], ...], Meta(min_length=1, max_length=MAX_INTERVALS)
+    ]
+    """The ends of the intervals, in whole units."""
+
+    def faults(self) -> Iterator[tuple[str, str]]:
+        """Name what does not fit together."""
+        yield from _faults_of_texts("unit", self.unit, self.event, *self.event_values)
+        if len(self.event_values) != 2:
+            yield "event_values", "must name two values: not seen, and happened"
+        if any(later <= earlier for earlier, later in pairwise(self.cuts)):
+            yield "cuts", "must be in order, each later than the one before"
+
+    @property
+    def codes(self) -> int:
+        """How many labels there are: 2·interval, and one more if the event happened in it."""
+        return 2 * len(self.cuts) + 1
+
+
 @dataclass(frozen=True, kw_only=True)
 class TableSchema:
     """The columns of a table and how they become features."""
@@ -104,7 +167,9 @@ class TableSchema:
     kind: Literal["table"] = "table"
     columns: tuple[NumberColumn | CategoryColumn, ...] = field(metadata=called("column"))
     label: str
-    label_values: Texts
+    label_values: Texts = ()
+    target: NumberTarget | SurvivalTarget | None = None
+    """What is predicted, where it is not a class."""
     identifying: Texts = ()
     unused: Texts = ()
     fraction_bits: Annotated[int, Meta(ge=8, le=24)] = 16
@@ -114,13 +179,16 @@ class TableSchema:
         """Give each column one role; an identifying column can be nothing else (rules 1 and 2)."""
         yield from _faults_of_texts("label", self.label, *self.label_values)
         yield from _faults_of_texts("unused", *self.identifying, *self.unused)
-        if len(self.label_values) < 2:
+        if self.target is None and len(self.label_values) < 2:
             yield "label_values", "must name at least two values"
+        if self.target is not None and self.label_values:
+            yield "label_values", "belongs to classes, and the target is none"
         roles: dict[str, str] = {}
         for key, role, group in (
             ("identifying", "identifying", self.identifying),
             ("column", "a feature", [column.name for column in self.columns]),
             ("label", "the label", [self.label]),
+            ("target", "the event", [self.event] if self.event else []),
             ("unused", "unused", self.unused),
         ):
             for name in group:
@@ -144,13 +212,27 @@ class TableSchema:
         return len(self.feature_names)
 
     @property
+    def event(self) -> str:
+        """The column of events; empty unless the target is survival."""
+        return self.target.event if isinstance(self.target, SurvivalTarget) else ""
+
+    @property
     def classes(self) -> int:
         """How many values the label takes."""
-        return len(self.label_values)
+        return len(self.label_values) if self.target is None else self.target.codes
+
+    @property
+    def outputs(self) -> int:
+        """How many outputs a dense network has."""
+        if isinstance(self.target, SurvivalTarget):
+            return len(self.target.cuts)
+        return 1 if self.target is not None or self.classes == 2 else self.classes
 
     def document(self) -> dict[str, Any]:
         """Write the schema as nested tables, as in a task file."""
-        values = dict(vars(self))
+        values = {key: value for key, value in vars(self).items() if key != "target"}
+        if self.target is not None:
+            values["target"] = dict(vars(self.target))
         return {"column": [_given(column) for column in values.pop("columns")], **values}
 
 
@@ -193,6 +275,11 @@ class ImageSchema:
     def classes(self) -> int:
         """How many values the label takes."""
         return len(self.label_values)
+
+    @property
+    def outputs(self) -> int:
+        """How many outputs a dense network has."""
+        return 1 if self.classes == 2 else self.classes
 
     def document(self) -> dict[str, Any]:
         """Write the schema as nested tables, as in a task file, without a transform that it does not have."""

@@ -60,6 +60,9 @@ _LATER_KEYS: Final = (
     "precision",
 )
 """Keys of ``[training]`` that the encoding of a task without them does not name."""
+SECOND_MOMENTUM: Final = 64_881
+"""0.99 in units of 2^−16."""
+_ADAPTIVE_KEYS: Final = ("second_momentum", "floor")
 _PYTORCH_KEYS: Final = ("optimiser", "momentum", "weight_decay", "label_smoothing", "augment", "precision")
 
 DatasetTypeNumber = Annotated[int, Meta(ge=0, le=2**32 - 1)]
@@ -151,10 +154,12 @@ class RateChange:
 class RuleSpec:
     """The update rule: ``integer-mean`` with a rational learning rate and a momentum in units of 2^−16.
 
+    ``integer-adam`` and ``integer-yogi`` divide each entry by the root of its own second moment.
+
     With the kind ``owner`` the owner makes each model as it likes, and an audit says so.
     """
 
-    kind: Literal["integer-mean", "owner"] = "integer-mean"
+    kind: Literal["integer-mean", "integer-adam", "integer-yogi", "owner"] = "integer-mean"
     lr_num: Rate = 1
     lr_den: Rate = 1
     momentum: Annotated[int, Meta(ge=0, le=(1 << 16) - 1)] = 0
@@ -163,8 +168,21 @@ class RuleSpec:
     max_mean_norm: Annotated[Decimal, between("0", "1000000")] = Decimal(0)
     """The longest mean that the rule applies as it is, in the units of the clipping norm; 0: any."""
 
+    second_momentum: Annotated[int, Meta(ge=0, le=(1 << 16) - 1)] = SECOND_MOMENTUM
+    """β₂ of the adaptive rules, in units of 2^−16."""
+    floor: Annotated[Decimal, between("0.000001", "1000000")] = Decimal("0.001")
+    """τ of the adaptive rules: entries whose mean updates are smaller are not magnified more."""
+
+    @property
+    def is_adaptive(self) -> bool:
+        """Whether each entry has a rate of its own."""
+        return self.kind in ("integer-adam", "integer-yogi")
+
     def faults(self) -> Faults:
         """Name what does not fit together."""
+        for key in _ADAPTIVE_KEYS:
+            if not self.is_adaptive and getattr(self, key) != getattr(RuleSpec(), key):
+                yield key, "belongs to the rules integer-adam and integer-yogi"
         if any(later.iteration <= earlier.iteration for earlier, later in pairwise(self.schedule)):
             yield "schedule", "must be in the order of its iterations, each named once"
         if len(self.schedule) > MAX_CHANGES:
@@ -182,7 +200,8 @@ class RuleSpec:
         """Write the rule as nested tables, without a schedule or a bound that it does not have."""
         changes = [dict(vars(change)) for change in self.schedule]
         tables = {**vars(self), "schedule": changes} if changes else _without(vars(self), "schedule")
-        return tables if self.max_mean_norm else _without(tables, "max_mean_norm")
+        tables = tables if self.max_mean_norm else _without(tables, "max_mean_norm")
+        return tables if self.is_adaptive else _without(_without(tables, "second_momentum"), "floor")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -417,6 +436,9 @@ class _TaskFile:
         transform = getattr(self.schema, "transform", "none")
         if self.model.kind in NETWORKS and transform != "none":
             yield "schema", f"the network {self.model.kind} takes images as they are: transform must be none"
+        target = getattr(self.schema, "target", None)
+        if self.metrics is not None and target is not None:
+            yield "metrics", "metric slots measure classes; the schema's target is none"
         if isinstance(self.schema, TableSchema) and training.augment != "none":
             yield "training", "only images are augmented"
         if privacy.unit == "record" and training.algorithm == "fedavg":
@@ -466,7 +488,7 @@ def _size(model: ModelSpec, schema: Schema) -> int:
         return model.parameters
     if model.kind in NETWORKS:
         return network_size(model.kind, schema.row_shape, schema.classes)
-    widths = (schema.inputs, *model.hidden, 1 if schema.classes == 2 else schema.classes)
+    widths = (schema.inputs, *model.hidden, schema.outputs)
     return sum((fan_in + 1) * fan_out for fan_in, fan_out in pairwise(widths))
 
 

@@ -43,7 +43,9 @@ RULE = rule(
     "After a sum the model is what the task's rule makes of it; otherwise it is the last one.",
 )
 MAGNITUDE = rule(
-    "model 5", "model-too-large", "No parameter of a model, and no velocity, is larger than 2^20."
+    "model 5",
+    "model-too-large",
+    "No parameter of a model, and no velocity, is larger than 2^20, and no second moment than 2^62.",
 )
 
 NOT_SUMMED = rule(
@@ -128,7 +130,7 @@ def check_model(state: State, body: Model, author: Author) -> Claim:
         require(body.model.sha256 == expected, RULE, culprit=name)
         return Claim((body.model,))
     facts = task.facts
-    shape = ModelClaim(body.model.sha256, facts.parameters, facts.scale_bits, facts.momentum)
+    shape = ModelClaim(body.model.sha256, facts.parameters, facts.scale_bits, facts.companions)
     return Claim((body.model,), shape)
 
 

@@ -22,7 +22,7 @@ from anofel.learning.sampling import require_rows, sample_records
 from anofel.learning.trainer import LocalUpdate
 from anofel.models.parameters import Parameters
 from anofel.studies.dataset import Dataset
-from anofel.tasks.schema import ImageSchema
+from anofel.tasks.schema import ImageSchema, TableSchema
 from anofel.tasks.task import Task, TrainingSpec
 
 Loss = Callable[[Tensor, Tensor], Tensor]
@@ -127,6 +127,9 @@ class TorchTrainer:
 
         Raises ``TrainerRefused`` for the algorithm ``custom``, which says nothing about training.
         """
+        target = task.schema.target if isinstance(task.schema, TableSchema) else None
+        if target is not None and loss is logistic_loss:
+            raise TrainerRefused("The schema's target is no class: give TorchTrainer a loss for it.")
         module = TrainableModule.made_by(make, task.model.seed)
         return cls(module, epochs=LocalEpochs.of(task.training), loss=loss, seed=task.model.seed)
 

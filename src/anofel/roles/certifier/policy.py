@@ -148,7 +148,7 @@ class DatasetPolicy:
     def _check_columns(self) -> None:
         if not isinstance(self.schema, TableSchema):
             return
-        used = {column.name for column in self.schema.columns} | {self.schema.label}
+        used = {column.name for column in self.schema.columns} | {self.schema.label, self.schema.event}
         for name in sorted(used & set(self.identifying)):
             raise CertificationRefused(
                 "identifying-column", f"The schema trains on column '{name}', which identifies people."
