@@ -21,7 +21,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +50,7 @@ from anofel.studies.catalogue import study_named
 from anofel.studies.dataset import Dataset
 from anofel.studies.fetch import fetch, is_fetched
 from anofel.studies.load import encoded, study_rows
+from anofel.tasks.schema import ImageSchema, Schema
 from anofel.tasks.task import Task
 
 SPREAD_RUNS = 20
@@ -69,8 +70,8 @@ def load(experiment: Experiment, seed: int, *, validate: bool = False) -> tuple[
     if not is_fetched(study):
         note(f"fetching {study.name} ...")
         fetch(study)
-    rows = study_rows(study, schema_of(experiment), seed)
-    train, test = (encoded(part).transformed() for part in rows)
+    schema = schema_of(experiment)
+    train, test = _rows(study.name, schema, 0 if isinstance(schema, ImageSchema) else seed)
     shuffled = np.random.default_rng(seed).permutation(len(train))
     if experiment.rows is not None:
         shuffled = shuffled[: experiment.rows]
@@ -78,6 +79,13 @@ def load(experiment: Experiment, seed: int, *, validate: bool = False) -> tuple[
         kept = len(shuffled) - len(shuffled) // VALIDATION_PART
         return train.take(shuffled[:kept]), train.take(shuffled[kept:])
     return (train if experiment.rows is None else train.take(shuffled)), test
+
+
+@cache
+def _rows(study: str, schema: Schema, seed: int) -> tuple[Dataset, Dataset]:
+    """Load and transform a study once for all seeds; those with images have test rows of their own."""
+    train, test = study_rows(study_named(study), schema, seed)
+    return encoded(train).transformed(), encoded(test).transformed()
 
 
 class Run:

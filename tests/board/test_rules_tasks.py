@@ -244,7 +244,7 @@ def test_no_parameter_of_a_model_is_beyond_its_bound(stages: Stages, kind: str) 
     model, owner = world.owners[0].model, world.owners[0]
     assert model is not None
     if kind == "owner":
-        world.task_state(owner).facts = replace(world.task_state(owner).facts, own_rule=True)
+        world.task_state(owner).facts = replace(world.task_state(owner).facts, rule="owner")
     data = bytearray(model.to_bytes())
     data[-8:] = (model.limit + 1).to_bytes(8, "little")
     posting = signed(world, owner.role, replace(good, model=world.board.upload(bytes(data))))

@@ -177,7 +177,7 @@ def _valid() -> bytes:
         (lambda data: data + b"\0", "length does not fit"),
         (lambda data: data[:30], "cut short|length"),
         (lambda data: data[:16] + b"\x29" + data[17:], "scale"),
-        (lambda data: data[:17] + b"\x02" + data[18:], "header"),
+        (lambda data: data[:17] + b"\x03" + data[18:], "header"),
         (lambda data: data.replace(b"\x01\0a", b"\x01\0c"), "sorted"),
         (lambda data: data.replace(b"\x01\0a", b"\x01\0b"), "sorted"),
         (lambda data: data.replace(b"\x01\0a", b"\x01\0\xff"), "cut short"),

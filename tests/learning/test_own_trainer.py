@@ -101,7 +101,10 @@ def use(own: str, task: Task) -> None:
         ("raises_in_training", "failed: RuntimeError: mat1 and mat2 cannot be multiplied."),
         ("returns_a_dict", "returned no LocalUpdate."),
         ("returns_words", "failed: ValueError: could not convert string to float: 'zero'."),
-        ("gives_too_few_probabilities", r"gave probabilities of the shape (1, 1) for 20 rows and 2 classes."),
+        (
+            "gives_too_few_probabilities",
+            r"gave probabilities of the shape (1, 1) for 20 rows, where 2 columns are wanted.",
+        ),
     ],
 )
 def test_rule_4_what_goes_wrong_is_one_sentence_that_names_the_trainer(

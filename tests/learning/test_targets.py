@@ -178,7 +178,7 @@ def test_a_task_with_a_target_has_one_encoding() -> None:
     for target in (LENGTH, TIME):
         task = task_of(target)
         assert Task.from_bytes(task.to_bytes()) == task
-        assert task.model.parameters == 2 * loss_of(task.schema).outputs
+        assert task.model.parameters == 1 + loss_of(task.schema).outputs, "one weight, and biases"
     assert "target" not in TableSchema(columns=(FEATURE,), label="y", label_values=("a", "b")).document()
 
 
@@ -242,6 +242,32 @@ def test_a_classifier_gives_numbers_and_expected_survival() -> None:
         assert classifier.predict(np.array([["1"]], dtype=object)).tolist() == [expected]
         with pytest.raises(InvalidInput, match="no class"):
             classifier.score(np.array([["1"]], dtype=object), [0])
+
+
+@pytest.mark.parametrize("hidden", [(), (4,)])
+def test_clipped_survival_gradients_equal_the_loop_over_rows(hidden: tuple[int, ...]) -> None:
+    network, rng = DenseNetwork(3, hidden=hidden, loss=Hazard(TIME)), np.random.default_rng(5)
+    parameters = {name: rng.normal(size=array.shape) for name, array in network.initial().items()}
+    assert parameters[f"layer{len(hidden)}.weight"].shape[0] == 1
+    inputs, labels = rng.normal(size=(12, 3)), rng.integers(0, 7, 12)
+    total = network.clipped_gradient_sum(parameters, inputs, labels, 0.7)
+    expected = {name: np.zeros_like(array) for name, array in parameters.items()}
+    for row in range(12):
+        one = network.gradient(parameters, inputs[row : row + 1], labels[row : row + 1])
+        norm = np.sqrt(sum((array**2).sum() for array in one.values()))
+        for name, array in one.items():
+            expected[name] += array * min(1.0, 0.7 / max(norm, 1e-300))
+    for name, array in expected.items():
+        np.testing.assert_allclose(total[name], array, atol=1e-12)
+    step, gradient = 1e-6, network.gradient(parameters, inputs, labels)
+    for name, array in parameters.items():
+        for place in np.ndindex(array.shape):
+            moved = {key: value.copy() for key, value in parameters.items()}
+            moved[name][place] += step
+            above = network.mean_loss(moved, inputs, labels)
+            moved[name][place] -= 2 * step
+            slope = (above - network.mean_loss(moved, inputs, labels)) / (2 * step)
+            assert gradient[name][place] == pytest.approx(slope, abs=1e-6)
 
 
 def test_a_dense_network_without_a_loss_is_for_classes() -> None:

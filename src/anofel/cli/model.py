@@ -81,7 +81,9 @@ def _names(model: Path, task: Path, trainer: str) -> dict[str, Any]:
         features: list[dict[str, Any]] = [{"feature": name} for name in schema.feature_names]
         weights = classifier.model.parameters().get("layer0.weight")
         if found.model.kind == "logistic" and weights is not None:
-            columns = outputs[1:] if len(outputs) > len(weights) else outputs
+            columns = (
+                ("the hazard",) if schema.event else outputs[1:] if len(outputs) > len(weights) else outputs
+            )
             for index, feature in enumerate(features):
                 feature |= {
                     f"weight for {value}": round(float(weights[row, index]), 4)

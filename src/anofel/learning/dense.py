@@ -59,7 +59,9 @@ class DenseNetwork:
         parameters = {}
         for layer, (inputs, outputs) in enumerate(pairwise(self.widths)):
             limit = (6 / (inputs + outputs)) ** 0.5 if layer < self.layers - 1 else 0.0
-            parameters[f"layer{layer}.weight"] = rng.uniform(-limit, limit, (outputs, inputs))
+            is_last = layer == self.layers - 1
+            rows = self.objective.scores if is_last else outputs
+            parameters[f"layer{layer}.weight"] = rng.uniform(-limit, limit, (rows, inputs))
             parameters[f"layer{layer}.bias"] = np.zeros(outputs)
         return parameters
 
@@ -98,13 +100,14 @@ class DenseNetwork:
         for layer in reversed(range(self.layers)):
             pairs.append((activations[layer], delta))
             if layer:
+                delta = self._of_weight(layer, delta)
                 with _overflow_shows():
                     delta = (delta @ parameters[f"layer{layer}.weight"]) * (1 - activations[layer] ** 2)
         return pairs[::-1]
 
     def gradient(self, parameters: Parameters, inputs: Matrix, labels: Labels) -> dict[str, Matrix]:
         """Gradient of the mean loss."""
-        return _weighted(
+        return self._weighted(
             self._backward(parameters, inputs, labels), np.full(len(labels), 1 / max(len(labels), 1))
         )
 
@@ -118,9 +121,10 @@ class DenseNetwork:
         pairs = self._backward(parameters, inputs, labels)
         squared = np.zeros(len(labels))
         with _overflow_shows():
-            for activation, delta in pairs:
+            for layer, (activation, delta) in enumerate(pairs):
                 # |delta ⊗ activation|² + |delta|² for weight and bias of the layer.
-                squared += (delta**2).sum(axis=1) * ((activation**2).sum(axis=1) + 1)
+                squared += (self._of_weight(layer, delta) ** 2).sum(axis=1) * (activation**2).sum(axis=1)
+                squared += (delta**2).sum(axis=1)
         finite = np.isfinite(squared)
         if not finite.all():
             kept = [
@@ -130,7 +134,23 @@ class DenseNetwork:
         norms = np.sqrt(squared)
         with _overflow_shows():  # of a gradient that is zero: what is divided by nearly nothing is cut to one
             factors = np.minimum(1, clipping_norm / np.maximum(norms, np.finfo(float).tiny))
-        return _weighted(pairs, factors)
+        return self._weighted(pairs, factors)
+
+    def _of_weight(self, layer: int, delta: Matrix) -> Matrix:
+        """Sum a gradient over the outputs that share the weights of the last layer."""
+        if layer < self.layers - 1 or self.objective.scores == delta.shape[1]:
+            return delta
+        shared: Matrix = delta.sum(axis=1, keepdims=True)
+        return shared
+
+    def _weighted(self, pairs: list[tuple[Matrix, Matrix]], weights: Matrix) -> dict[str, Matrix]:
+        gradient = {}
+        for layer, (activation, delta) in enumerate(pairs):
+            weighted = delta * weights[:, None]
+            with _overflow_shows():
+                gradient[f"layer{layer}.weight"] = self._of_weight(layer, weighted).T @ activation
+            gradient[f"layer{layer}.bias"] = weighted.sum(axis=0)
+        return gradient
 
 
 def _overflow_shows() -> np.errstate:
@@ -142,13 +162,3 @@ def _rows_where(kept: NDArray[np.bool_], matrix: Matrix) -> Matrix:
     """Put zeros into the other rows; a factor of zero would leave what is not a number."""
     rows: Matrix = np.where(kept[:, None], matrix, 0.0)
     return rows
-
-
-def _weighted(pairs: list[tuple[Matrix, Matrix]], weights: Matrix) -> dict[str, Matrix]:
-    gradient = {}
-    for layer, (activation, delta) in enumerate(pairs):
-        weighted = delta * weights[:, None]
-        with _overflow_shows():
-            gradient[f"layer{layer}.weight"] = weighted.T @ activation
-        gradient[f"layer{layer}.bias"] = weighted.sum(axis=0)
-    return gradient

@@ -23,6 +23,10 @@ class Loss(Protocol):
     def outputs(self) -> int:
         """How many outputs of a network it needs."""
 
+    @property
+    def scores(self) -> int:
+        """How many weights of the last layer a feature has: one for each output, or one shared by all."""
+
     def gradient(self, outputs: Matrix, labels: Labels) -> Matrix:
         """Give the gradient of each row's loss in its outputs."""
 
@@ -43,6 +47,11 @@ class Logistic:
     def outputs(self) -> int:
         """Two classes need one logit only."""
         return 1 if self.classes == 2 else self.classes
+
+    @property
+    def scores(self) -> int:
+        """Each output has weights of its own."""
+        return self.outputs
 
     def gradient(self, outputs: Matrix, labels: Labels) -> Matrix:
         """Give probabilities minus what was observed."""
@@ -80,6 +89,7 @@ class ClippedSquare:
     target: NumberTarget
 
     outputs = 1
+    scores = 1
 
     def gradient(self, outputs: Matrix, labels: Labels) -> Matrix:
         """Give the error, clipped to −1 … 1."""
@@ -103,8 +113,9 @@ class ClippedSquare:
 
 @dataclass(frozen=True)
 class Hazard:
-    """Discrete-time survival: a logit for the hazard of each interval, summed while a row is at risk.
+    """Discrete-time survival, with proportional hazards: a feature has one weight, an interval one bias.
 
+    The loss is minus the logarithm of the likelihood of what was seen, summed while a row is at risk.
     Who was censored within an interval counts as at risk up to the interval before it.
     """
 
@@ -114,6 +125,8 @@ class Hazard:
     def outputs(self) -> int:
         """One hazard for each interval."""
         return len(self.target.cuts)
+
+    scores = 1
 
     def gradient(self, outputs: Matrix, labels: Labels) -> Matrix:
         """Give hazards minus what happened, where a row was at risk."""

@@ -72,7 +72,9 @@ def update_rule_of(task: Task, entry_point: str = "") -> UpdateRule:
     """
     if task.rule.kind != "owner":
         if entry_point:
-            raise InvalidInput(f"The task's rule is {task.rule.kind}; a function of your own has no place.")
+            raise InvalidInput(
+                f"The task's rule is {task.rule.kind}; a function of your own has no place in it."
+            )
         return rule_of(task)
     if not entry_point:
         raise InvalidInput("The task's owner makes each model by a rule of its own; name it with --rule.")

@@ -228,6 +228,11 @@ class TableSchema:
             return len(self.target.cuts)
         return 1 if self.target is not None or self.classes == 2 else self.classes
 
+    @property
+    def scores(self) -> int:
+        """How many weights a feature has: one for each output; survival has one for all intervals."""
+        return 1 if isinstance(self.target, SurvivalTarget) else self.outputs
+
     def document(self) -> dict[str, Any]:
         """Write the schema as nested tables, as in a task file."""
         values = {key: value for key, value in vars(self).items() if key != "target"}
@@ -280,6 +285,11 @@ class ImageSchema:
     def outputs(self) -> int:
         """How many outputs a dense network has."""
         return 1 if self.classes == 2 else self.classes
+
+    @property
+    def scores(self) -> int:
+        """How many weights a feature has: one for each output."""
+        return self.outputs
 
     def document(self) -> dict[str, Any]:
         """Write the schema as nested tables, as in a task file, without a transform that it does not have."""

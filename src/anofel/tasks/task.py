@@ -489,7 +489,8 @@ def _size(model: ModelSpec, schema: Schema) -> int:
     if model.kind in NETWORKS:
         return network_size(model.kind, schema.row_shape, schema.classes)
     widths = (schema.inputs, *model.hidden, schema.outputs)
-    return sum((fan_in + 1) * fan_out for fan_in, fan_out in pairwise(widths))
+    shared = widths[-2] * (schema.outputs - schema.scores)
+    return sum((fan_in + 1) * fan_out for fan_in, fan_out in pairwise(widths)) - shared
 
 
 def _without(values: Mapping[str, Any], key: str) -> dict[str, Any]:
