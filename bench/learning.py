@@ -28,7 +28,7 @@ from typing import Any
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # several threads on few cores are slower
 
 import numpy as np
-from _learning_report import RESULTS, machine, write, write_page
+from _learning_report import RESULTS, machine, write, write_page, write_readme
 from _learning_resume import Checkpoint, Saved
 from _learning_runs import Judge, Step, central, encrypted, federated, integers
 from _learning_tasks import (
@@ -447,6 +447,7 @@ def main() -> None:
         return
     if options.experiment == "page":
         write_page(options.out)
+        write_readme(options.out)
         return
     experiment = experiment_named(options.experiment)
     parts = variants_of(experiment)

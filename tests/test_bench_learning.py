@@ -247,3 +247,39 @@ def test_a_private_part_stands_beside_the_mean_of_its_models(tmp_path: Path) -> 
     last, mean = (part["runs"][0]["scores"] for part in written)
     assert len(last) == len(mean) == 4
     assert last[:3] == mean[:3], "the mean of one model is the model"
+
+
+def test_readme_and_page_hold_the_table_of_the_results(tmp_path: Path) -> None:
+    from _learning_report import BEGIN, END, PAGE, README, overview, write_page, write_readme
+
+    copy = tmp_path / "README.md"
+    copy.write_text(README.read_text())
+    write_readme(readme=copy)
+    assert copy.read_text() == README.read_text(), "run python bench/learning.py page"
+    page = tmp_path / "page.md"
+    write_page(page=page)
+    assert page.read_text() == PAGE.read_text(), "run python bench/learning.py page"
+    assert copy.read_text().split(BEGIN)[1].split(END)[0].strip() == "\n".join(overview())
+
+
+def test_three_runs_have_an_interval(tmp_path: Path) -> None:
+    from _learning_report import _interval
+
+    assert _interval([0.5, 0.6]) == ""
+    assert _interval([0.5, 0.6, 0.7]) == " ± 0.2484", "4.303 · 0.1 / √3"
+
+
+def test_survival_is_measured_by_concordance(tmp_path: Path) -> None:
+    from _learning_tasks import experiment_named, schema_of
+    from learning import Run
+
+    from anofel.simulation.rows import made_up_rows
+
+    experiment = replace(experiment_named("nwtco-survival"), clients=(4,), iterations=2, open_iterations=3)
+    rows = made_up_rows(schema_of(experiment), 80)
+    assert experiment.record is not None
+    experiment = replace(experiment, record={**experiment.record, "iterations": 2})
+    Run(experiment, (rows, rows), tmp_path).run()
+    written = json.loads((tmp_path / "nwtco-survival.json").read_text())
+    assert written["measure"] == "concordance index"
+    assert [part["name"] for part in written["variants"]] == ["central", "federated", "client", "record"]
