@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
@@ -13,6 +14,7 @@ from anofel.privacy.plan import Plan
 from anofel.studies.load import load_file
 from anofel.tasks.confirmations import Unconfirmed, unconfirmed, unconfirmed_warning
 from anofel.tasks.example_files import EXAMPLES, example_text
+from anofel.tasks.schema import NumberTarget, TableSchema
 from anofel.tasks.task import Task
 from tests.patients import make_table
 
@@ -46,6 +48,20 @@ def test_the_draft_is_a_task_that_fits_its_file(patients: Path, tmp_path: Path) 
         "note": "unused",
         "ill": "label",
     }
+
+
+def test_a_label_with_many_numbers_becomes_a_target(patients: Path, tmp_path: Path) -> None:
+    made = new(str(tmp_path / "wards"), "--from", str(patients), "--label", "age")
+    task = Task.load(str(made["task"]))
+    assert isinstance(task.schema, TableSchema)
+    assert isinstance(task.schema.target, NumberTarget)
+    assert task.schema.target.low < task.schema.target.high
+    rows = load_file(patients, task.schema)
+    assert len(rows) == 300
+    assert len(np.unique(rows.labels)) > 20
+    assert "low = " in "\n".join(
+        line for line in (tmp_path / "wards" / "task.toml").read_text().splitlines() if "confirm" in line
+    )
 
 
 def test_every_value_from_the_file_is_marked_and_said(patients: Path, tmp_path: Path) -> None:

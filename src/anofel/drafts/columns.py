@@ -7,7 +7,7 @@ Rules (the same words in ``docs/train-on-your-data.md``):
 2. Dates, free text, and columns with one value or none are named and left out.
 3. A range is a known public one of a quantity of that name, if the file fits it, or else the file's own
    rounded outwards. What comes from the file is marked: confirm: public constant.
-4. The label has 2 to 20 values and no cell without one.
+4. The label has 2 to 20 values, or is a number with more of them, and no cell without one.
 """
 
 import re
@@ -20,7 +20,7 @@ from typing import Final
 from anofel.disk.sections import nearest
 from anofel.errors import InvalidInput
 from anofel.studies.table import Misfit, RowDoesNotFit, Table, is_missing
-from anofel.tasks.schema import CategoryColumn, NumberColumn
+from anofel.tasks.schema import CategoryColumn, NumberColumn, NumberTarget
 
 MAX_CATEGORIES: Final = 20
 _FEW_NUMBERS: Final = 6
@@ -89,6 +89,8 @@ class Guesses:
     label: str
     label_values: tuple[str, ...]
     rows: int
+    target: NumberTarget | None = None
+    """The range of a label that is a number; it has no values then."""
 
     def of(self, *roles: str) -> list[Guess]:
         """Select the columns of some roles."""
@@ -97,19 +99,36 @@ class Guesses:
 
 def guess_columns(table: Table, label: str) -> Guesses:
     """Guess what every column is. Raises ``InvalidInput`` for a label that cannot be one (4)."""
-    values = _label_values(table, label)
+    target = _number_target(table, label)
+    values = () if target is not None else _label_values(table, label)
+    predicted = "a number" if target is not None else ", ".join(values)
     columns = tuple(
-        Guess(name=name, role="label", why=f"what is predicted: {', '.join(values)}")
+        Guess(name=name, role="label", why=f"what is predicted: {predicted}")
         if name == label
         else _guess(table, name)
         for name in table.columns
     )
-    guesses = Guesses(columns=columns, label=label, label_values=values, rows=len(table))
+    guesses = Guesses(columns=columns, label=label, label_values=values, rows=len(table), target=target)
     if not guesses.of("number", "category"):
         raise InvalidInput(
             "No column of the file can be a feature; see what a schema needs in docs/studies.md."
         )
     return guesses
+
+
+def _number_target(table: Table, label: str) -> NumberTarget | None:
+    """Take a label with more different numbers than a model has classes for a number that is predicted."""
+    cells = table.columns.get(label, ())
+    numbers = [table.number(cell) for cell in cells]
+    found = [number for number in numbers if number is not None]
+    if len(found) < len(cells) or len(set(found)) <= MAX_CATEGORIES:
+        return None
+    low, high, unit, _ = _range(label, min(found), max(found))
+    middle = (low + high) / 2
+    scale = (high - low) / 4
+    return NumberTarget(
+        kind="number", unit=unit, low=low, high=high, outside="clip", offset=middle, scale=scale
+    )
 
 
 def _label_values(table: Table, label: str) -> tuple[str, ...]:

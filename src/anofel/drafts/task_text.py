@@ -16,7 +16,7 @@ from anofel.errors import InvalidInput
 from anofel.privacy.calibrate import noise_multiplier
 from anofel.privacy.plan import Plan
 from anofel.tasks.confirmations import CONFIRM
-from anofel.tasks.schema import CategoryColumn, NumberColumn
+from anofel.tasks.schema import CategoryColumn, NumberColumn, NumberTarget
 from anofel.tasks.task import parse_task
 
 _LEARNING_RATE: Final = 3
@@ -101,7 +101,8 @@ records_per_client = {most}   # the most rows of a hospital; {CONFIRM}
 def _schema(guesses: Guesses) -> Iterator[str]:
     yield "[schema]"
     yield f"label = {_quoted(guesses.label)}"
-    yield f"label_values = {_listed(guesses.label_values)}   # {CONFIRM}"
+    if guesses.target is None:
+        yield f"label_values = {_listed(guesses.label_values)}   # {CONFIRM}"
     for role, what in (
         ("identifying", "removed before anything else happens"),
         ("unused", "not looked at"),
@@ -111,9 +112,23 @@ def _schema(guesses: Guesses) -> Iterator[str]:
             yield f"# {what}:"
             yield from (f"#   {_comment(guess.name or 'a nameless column')}: {guess.why}" for guess in group)
         yield f"{role} = {_listed(tuple(guess.name for guess in group))}"
+    if guesses.target is not None:
+        yield from _target(guesses.target)
     for guess in guesses.of("number", "category"):
         yield ""
         yield from _column(guess)
+
+
+def _target(target: NumberTarget) -> Iterator[str]:
+    yield ""
+    yield "[schema.target]         # a number is predicted, not a class"
+    yield 'kind = "number"'
+    yield f"unit = {_quoted(target.unit)}   # which?"
+    yield f"low = {plain(target.low)}   # {CONFIRM}"
+    yield f"high = {plain(target.high)}   # {CONFIRM}"
+    yield 'outside = "clip"   # a value outside becomes the bound; "refuse" refuses the row'
+    yield f"offset = {plain(target.offset)}   # the model gives (value − offset) / scale"
+    yield f"scale = {plain(target.scale)}   # larger errors count by their size, smaller ones by their square"
 
 
 def _column(guess: Guess) -> Iterator[str]:
