@@ -9,7 +9,7 @@ import pytest
 from anofel.board import roots
 from anofel.board.state import Outcome, Phase, Progress
 from anofel.committee.errors import TooFewClients
-from anofel.messages import EndIteration, EndTask, Posting, RevokeCertifier
+from anofel.messages import CountShare, EndIteration, EndTask, Posting, RevokeCertifier
 from anofel.models.rules import rule_of
 from anofel.phase1_setup.step1d_announcement import announce
 from anofel.pki.certificates import Purpose
@@ -375,8 +375,14 @@ def test_exclusions_cannot_bring_a_count_below_the_minimum(stages: Stages) -> No
     world.board.next_block()
     position = world.position(world.owners[0])
     assert (position.progress, position.count) == (Progress.TOO_FEW, None)
+    liar, seat = committee.members[0], world.seat(world.owners[0])
     with pytest.raises(TooFewClients):
-        a_count_share(world, 0, committee.members[0])
+        a_count_share(world, 0, liar)
+    share = CountShare(
+        task=seat.task_id, iteration=1, member=liar.number, agreed=seat.agreed_digest, shares=(b"made",)
+    )
+    with refused(world, "count-not-due"):
+        world.board.post_as(liar.role, share)
 
 
 # Bundles
