@@ -55,7 +55,7 @@ class NodeFailed(AnofelError):
 
 
 @dataclass(frozen=True, slots=True)
-class Tip:
+class LastBlock:
     """The last block, as requests see it."""
 
     height: int
@@ -87,7 +87,7 @@ class NodeService:
         self._must_recover = False
         """Whether the state in memory may be ahead of the disk."""
         self._last_block = time.monotonic()
-        self.tip = Tip(node.state.height - 1, node.state.tip, self._time_of_tip())
+        self.tip = LastBlock(node.state.height - 1, node.state.tip, self._time_of_tip())
 
     def _time_of_tip(self) -> int:
         header = self.reader.header(self.node.state.height - 1)
@@ -213,7 +213,7 @@ class NodeService:
             header = await self._work(self.node.seal)
             self._last_block = time.monotonic()
             due = self._last_block + self.interval
-            self.tip = Tip(header.height, header.hash(self.node.genesis.hash), header.time)
+            self.tip = LastBlock(header.height, header.hash(self.node.genesis.hash), header.time)
             async with self._sealed:
                 self._sealed.notify_all()
 
