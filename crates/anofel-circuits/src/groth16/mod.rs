@@ -4,6 +4,9 @@
 //! knows nothing of its bases, while a client proves many times with the same key.
 
 pub mod ark;
+#[cfg(target_arch = "x86_64")]
+mod cyclotomic;
+mod final_exponentiation;
 mod inputs;
 pub mod key;
 mod miller;

@@ -8,6 +8,7 @@ use ark_ff::{AdditiveGroup, Field};
 use rand::{CryptoRng, RngCore};
 use rayon::prelude::*;
 
+use crate::groth16::final_exponentiation::final_exponentiation;
 use crate::groth16::inputs::InputTable;
 use crate::groth16::key::VerifyingKey;
 use crate::groth16::miller::miller_loop;
@@ -140,7 +141,7 @@ impl Verifier {
 }
 
 fn equals(product: MillerLoopOutput<Bn254>, expected: Target) -> bool {
-    Bn254::final_exponentiation(product).is_some_and(|output| output.0 == expected)
+    final_exponentiation(product).is_some_and(|output| output == expected)
 }
 
 fn multiply(bases: &[G1Affine], scalars: &[Fr]) -> G1Projective {

@@ -58,7 +58,7 @@ impl Octets for Fq {
 
     #[inline]
     fn lines(point: &Coordinates<Self>) -> Line {
-        line(&point.x, &point.y)
+        Line::of_numbers(&point.x, &point.y)
     }
 
     fn coordinates(point: &Line) -> Coordinates<Self> {
@@ -112,7 +112,7 @@ impl Octets for Fq2 {
 
     #[inline]
     fn lines(point: &Coordinates<Self>) -> [Line; 2] {
-        [line(&point.x.c0, &point.x.c1), line(&point.y.c0, &point.y.c1)]
+        [Line::of_numbers(&point.x.c0, &point.x.c1), Line::of_numbers(&point.y.c0, &point.y.c1)]
     }
 
     fn coordinates(point: &[Line; 2]) -> Coordinates<Self> {
@@ -169,12 +169,6 @@ impl Octets for Fq2 {
     fn four_times_minus(simd: Ifma, a: [Eight; 2], b: [Eight; 2]) -> [Eight; 2] {
         [a[0].four_times_minus(simd, b[0]), a[1].four_times_minus(simd, b[1])]
     }
-}
-
-#[inline]
-fn line(first: &Fq, second: &Fq) -> Line {
-    let ([a, b, c, d], [e, f, g, h]) = (first.0 .0, second.0 .0);
-    Line([a, b, c, d, e, f, g, h])
 }
 
 impl<F: Octets> Adder<F> for EightAtOnce {

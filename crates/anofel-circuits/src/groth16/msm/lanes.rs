@@ -56,13 +56,17 @@ const INVERSE: u64 = {
 /// ⌊2^260/p⌋.
 const QUOTIENT: u64 = 84;
 
+const fn limbs_of([a, b, c, d]: [u64; 4]) -> [u64; LIMBS] {
+    let middle = [a >> 52 | b << 12, b >> 40 | c << 24, c >> 28 | d << 36];
+    [a & MASK, middle[0] & MASK, middle[1] & MASK, middle[2] & MASK, d >> 16]
+}
+
 const fn multiple_of_modulus(factor: u64) -> [u64; LIMBS] {
-    let [a, b, c, d] = Fq::MODULUS.0;
-    let split = [a, a >> 52 | b << 12, b >> 40 | c << 24, c >> 28 | d << 36, d >> 16];
+    let modulus = limbs_of(Fq::MODULUS.0);
     let mut limbs = [0; LIMBS];
     let (mut i, mut carry) = (0, 0);
     while i < LIMBS {
-        let product = (split[i] & MASK) * factor + carry;
+        let product = modulus[i] * factor + carry;
         limbs[i] = product & MASK;
         carry = product >> LIMB_BITS;
         i += 1;
@@ -74,6 +78,15 @@ const fn multiple_of_modulus(factor: u64) -> [u64; LIMBS] {
 #[derive(Debug, Clone, Copy)]
 #[repr(align(64))]
 pub struct Line(pub [u64; 8]);
+
+impl Line {
+    /// Two numbers as they are.
+    #[inline]
+    pub fn of_numbers(first: &Fq, second: &Fq) -> Self {
+        let ([a, b, c, d], [e, f, g, h]) = (first.0 .0, second.0 .0);
+        Self([a, b, c, d, e, f, g, h])
+    }
+}
 
 /// Eight numbers, limb by limb. Limbs have 52 bits.
 #[derive(Clone, Copy)]
@@ -98,7 +111,7 @@ fn carried(simd: Ifma, mut limbs: [__m512i; LIMBS]) -> Eight {
     Eight(limbs)
 }
 
-/// The same number modulo p and below 3·p, of one in [p, 14·p) with signed limbs.
+/// The same number modulo p and below 3·p, of one in [p, 80·p) with signed limbs.
 ///
 /// The quotient is estimated from the highest limb, never too high: 84/2^52 is less than
 /// 2^208/p, and p more than makes up for the carries that this limb has not got yet.
@@ -130,6 +143,12 @@ impl Eight {
         let limbs = const { multiple_of_modulus(QUOTIENT) };
         let difference = limbs.map(|limb| simd.f._mm512_sub_epi64(all(simd, 0), all(simd, limb)));
         carried(simd, difference)
+    }
+
+    /// The same number in every lane, as it is.
+    #[inline(always)]
+    pub fn same(simd: Ifma, number: Fq) -> Self {
+        Self(limbs_of(number.0 .0).map(|limb| all(simd, limb)))
     }
 
     /// (Σ a·b)/2^260 of numbers below 8·p, with one reduction: below 3·p.
@@ -235,6 +254,106 @@ impl Eight {
             f._mm512_or_si512(f._mm512_srli_epi64::<24>(c), f._mm512_slli_epi64::<28>(d)),
             f._mm512_or_si512(f._mm512_srli_epi64::<36>(d), f._mm512_slli_epi64::<16>(e)),
         ]
+    }
+}
+
+impl Eight {
+    /// The first four lanes and the last four change places.
+    #[inline(always)]
+    pub fn swapped(self, simd: Ifma) -> Self {
+        Self(self.0.map(|limb| simd.f._mm512_shuffle_i64x2::<0b01_00_11_10>(limb, limb)))
+    }
+
+    /// The first four lanes of one, the last four of another.
+    #[inline(always)]
+    pub fn first_and_last(simd: Ifma, first: Self, last: Self) -> Self {
+        let halves = |i| simd.f._mm512_shuffle_i64x2::<0b11_10_01_00>(first.0[i], last.0[i]);
+        Self([halves(0), halves(1), halves(2), halves(3), halves(4)])
+    }
+
+    /// 4·p, to add to and subtract from.
+    #[inline(always)]
+    pub fn raw(simd: Ifma) -> Raw {
+        Raw(const { multiple_of_modulus(4) }.map(|limb| all(simd, limb)))
+    }
+
+    /// 3·a − 2·z + 8·p in the lanes 0, 2 and 5, 3·a + 2·z + 8·p in the others, for a and z below 3·p:
+    /// below 3·p.
+    #[inline(always)]
+    pub fn thrice_and_twice(self, simd: Ifma, z: Self) -> Self {
+        let f = simd.f;
+        let multiple = const { multiple_of_modulus(8) };
+        let mut limbs = self.0;
+        for i in 0..LIMBS {
+            let twice = f._mm512_slli_epi64::<1>(self.0[i]);
+            let thrice = f._mm512_add_epi64(self.0[i], twice);
+            let raised = f._mm512_add_epi64(thrice, all(simd, multiple[i]));
+            let twice_z = f._mm512_slli_epi64::<1>(z.0[i]);
+            let plus = f._mm512_add_epi64(raised, twice_z);
+            limbs[i] = f._mm512_mask_sub_epi64(plus, 0b0010_0101, raised, twice_z);
+        }
+        reduced(simd, limbs)
+    }
+}
+
+/// Eight numbers whose limbs are signed and not carried.
+#[derive(Clone, Copy)]
+pub struct Raw([__m512i; LIMBS]);
+
+impl Raw {
+    /// self + K·a.
+    #[inline(always)]
+    pub fn add_times<const K: u64>(mut self, simd: Ifma, a: Eight) -> Self {
+        let f = simd.f;
+        for (sum, limb) in self.0.iter_mut().zip(a.0) {
+            let multiple = match K {
+                1 => limb,
+                2 => f._mm512_slli_epi64::<1>(limb),
+                9 => f._mm512_add_epi64(limb, f._mm512_slli_epi64::<3>(limb)),
+                18 => {
+                    let twice = f._mm512_slli_epi64::<1>(limb);
+                    f._mm512_add_epi64(twice, f._mm512_slli_epi64::<4>(limb))
+                }
+                _ => unreachable!("the multiples above are all that there are"),
+            };
+            *sum = f._mm512_add_epi64(*sum, multiple);
+        }
+        self
+    }
+
+    /// self − 2·a.
+    #[inline(always)]
+    pub fn subtract_twice(mut self, simd: Ifma, a: Eight) -> Self {
+        for (sum, limb) in self.0.iter_mut().zip(a.0) {
+            *sum = simd.f._mm512_sub_epi64(*sum, simd.f._mm512_slli_epi64::<1>(limb));
+        }
+        self
+    }
+
+    /// Lanes of this (0 to 7) and another (8 to 15).
+    #[inline(always)]
+    pub fn pick(mut self, simd: Ifma, lanes: [u64; LANES], other: Self) -> Self {
+        let lanes = pulp::cast(lanes);
+        for (limb, another) in self.0.iter_mut().zip(other.0) {
+            *limb = simd.f._mm512_permutex2var_epi64(*limb, lanes, another);
+        }
+        self
+    }
+
+    /// The second lane becomes a lane of another.
+    #[inline(always)]
+    pub fn with_second_lane(mut self, simd: Ifma, other: Self, lane: u64) -> Self {
+        let lanes = pulp::cast([lane; LANES]);
+        for (limb, another) in self.0.iter_mut().zip(other.0) {
+            *limb = simd.f._mm512_mask_permutexvar_epi64(*limb, 0b10, lanes, another);
+        }
+        self
+    }
+
+    /// Limbs of 52 bits, of a number in [p, 80·p): below 3·p.
+    #[inline(always)]
+    pub fn reduced(self, simd: Ifma) -> Eight {
+        reduced(simd, self.0)
     }
 }
 

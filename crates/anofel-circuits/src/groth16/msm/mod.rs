@@ -16,7 +16,7 @@ mod eight;
 #[path = "eight_elsewhere.rs"]
 mod eight;
 #[cfg(target_arch = "x86_64")]
-mod lanes;
+pub(crate) mod lanes;
 
 use anofel_primitives::Fr;
 use ark_ec::short_weierstrass::{Affine, Projective, SWCurveConfig};
