@@ -114,3 +114,12 @@ def test_training_with_them_lowers_the_loss(kind):
     for model, _ in iterate(task, rows, 30):
         losses.append(measure(model)["loss"])
     assert losses[-1] < 0.8 * losses[0]
+
+
+def test_privacy_promises_no_step_of_a_rule_that_divides_by_what_it_saw():
+    from anofel.privacy.explain import explain
+
+    for rule, is_bounded in ((ADAM, False), ({}, True)):
+        report = explain(make_task(rule={**rule, "max_mean_norm": "0.1"}))
+        assert (report["alpha"]["per_model_step"] is not None) == is_bounded
+        assert (report["mean_bound"]["model_step"] is not None) == is_bounded
