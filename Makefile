@@ -12,7 +12,7 @@ export CARGO_TERM_PROGRESS_WHEN ?= auto
 export OMP_NUM_THREADS ?= 1
 export NO_MKDOCS_2_WARNING := 1
 
-.PHONY: help demo test test-slow test-faults lint format bench bench-long docs wheel lock setup prerequisites clean
+.PHONY: help demo test test-slow test-faults lint format bench bench-long docs wheel lock setup engine prerequisites clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -44,6 +44,12 @@ $(BIN)/.extension: $(BIN)/.packages $(RUST_SOURCES) pyproject.toml
 	@touch $@
 
 setup: prerequisites $(BIN)/.extension ## set up the development environment
+
+# Only boards of several validators need it, and Go; the version is pinned in anofel.node.replicated.engine.
+GO ?= go
+engine: ## build CometBFT, for boards of several validators
+	@command -v $(GO) >/dev/null || { echo "CometBFT is built with Go ('$(GO)' was not found)."; exit 2; }
+	GOBIN=$(abspath .engine) GOFLAGS=-mod=mod CGO_ENABLED=0 $(GO) install -trimpath -ldflags='-s -w' github.com/cometbft/cometbft/cmd/cometbft@v0.38.26
 
 demo: setup ## set up and run the demo: every role a process, two real studies
 	$(BIN)/anofel demo

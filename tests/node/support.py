@@ -88,10 +88,10 @@ def make_board(
 class NodeProcess:
     """``anofel node run``, or a script that takes the same arguments, over real HTTP."""
 
-    def __init__(self, directory: Path, *extra: str, script: list[str] | None = None) -> None:
+    def __init__(self, directory: Path, *extra: str, script: list[str] | None = None, port: int = 0) -> None:
         command = script or [sys.executable, "-m", "anofel", "node", "run"]
         self.process = subprocess.Popen(
-            [*command, str(directory), "--port", "0", "--json", *extra],
+            [*command, str(directory), "--port", str(port), "--json", *extra],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
         )

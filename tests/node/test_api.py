@@ -14,7 +14,7 @@ import pytest
 
 from anofel.board.framing import unframe
 from anofel.board.rules import MAX_POSTING_BYTES
-from anofel.messages import Block, Genesis, Receipt, receipt_bytes
+from anofel.messages import Blob, Block, Genesis, receipt_bytes
 from anofel.node import reader as reader_module
 from anofel.node.embedded import EmbeddedNode
 from anofel.node.files import NodeConfig
@@ -225,14 +225,16 @@ def test_a_blob_is_kept_and_its_receipt_is_signed(client: httpx2.Client, board: 
     data = os.urandom(300_000)
     answer = put(client, data)
     assert answer.status_code == 201
-    receipt, name = Receipt.from_bytes(answer.content), hashlib.sha256(data).digest()
+    blob, name = Blob.from_bytes(answer.content), hashlib.sha256(data).digest()
+    (receipt,) = blob.receipts
+    assert (blob.sha256, blob.length) == (name, len(data))
     signed = receipt_bytes(board.genesis.hash, name, len(data), receipt.expires)
     holder = verify_chain(board.genesis.holders[0], board.genesis.roots, Purpose.STORAGE, int(time.time()))
     holder.verify(signed, receipt.signature)
     assert receipt.expires > height(client)
     again = put(client, data)
     assert again.status_code == 200
-    assert Receipt.from_bytes(again.content).expires >= receipt.expires
+    assert Blob.from_bytes(again.content).receipts[0].expires >= receipt.expires
     fetched = client.get(f"/v1/blobs/{name.hex()}")
     assert fetched.content == data
     assert fetched.headers["etag"] == f'"{name.hex()}"'
@@ -307,7 +309,7 @@ def test_ranges_of_a_blob(client: httpx2.Client) -> None:
 def test_a_blob_that_no_posting_names_is_gone_after_its_receipt(client: httpx2.Client) -> None:
     data = os.urandom(50)
     path = f"/v1/blobs/{hashlib.sha256(data).hexdigest()}"
-    expires = Receipt.from_bytes(put(client, data).content).expires
+    expires = Blob.from_bytes(put(client, data).content).receipts[0].expires
     wait_until(lambda: client.get(path).status_code != 200)
     assert height(client) >= expires
     problem(client.get(path), 404, "blob-unknown")

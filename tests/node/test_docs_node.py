@@ -13,9 +13,9 @@ from anofel.deploy import scripts
 from anofel.node import lanes, signed, wall_clock
 from anofel.node.api_blocks import SMALL_POSTING_BYTES
 from anofel.node.api_operator import MAX_SUBSCRIBERS
+from anofel.node.board_service import NodeFailed
 from anofel.node.files import NodeConfig, read_node
 from anofel.node.serve import MAX_CONNECTIONS
-from anofel.node.service import NodeFailed
 from anofel.proofs.keys import KeyDirectory
 from anofel.serving import connections
 from anofel.serving.listening import FILES_PER_CONNECTION, OTHER_FILES

@@ -15,13 +15,14 @@ from starlette.testclient import TestClient
 from anofel.board.rule import Rejected
 from anofel.board.state import Committee, CommitteeShares
 from anofel.errors import AnofelError
-from anofel.node import api_requests
+from anofel.node import api_requests, board_service
 from anofel.node import service as node_service
 from anofel.node.api import make_app
 from anofel.node.api_problems import BadRequest
+from anofel.node.board_service import Busy, NodeFailed
 from anofel.node.embedded import EmbeddedNode
 from anofel.node.files import NodeConfig
-from anofel.node.service import Busy, NodeFailed, NodeService
+from anofel.node.service import NodeService
 from anofel.node.transient import is_transient
 from anofel.proofs.keys import KeyDirectory
 from anofel.serving import connections
@@ -254,7 +255,7 @@ def test_strangers_are_not_told_where_the_node_lives(
 def test_health_tells_when_a_committee_key_cannot_be_read(
     tmp_path: Path, keys: KeyDirectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(node_service, "BLOB_CHECK_SECONDS", 0.02)
+    monkeypatch.setattr(board_service, "BLOB_CHECK_SECONDS", 0.02)
     node = EmbeddedNode(make_board(tmp_path / "node", keys).directory)
     name = hashlib.sha256(b"a key").digest()
     with node.blobs.begin(name, 5, expires=1 << 40) as upload:
@@ -292,8 +293,8 @@ def test_health_tells_when_anything_that_is_kept_for_ever_cannot_be_read(
     tmp_path: Path, keys: KeyDirectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A part of it is read each time, and the parts come to all of it."""
-    monkeypatch.setattr(node_service, "BLOB_CHECK_SECONDS", 0.01)
-    monkeypatch.setattr(node_service, "BLOB_CHECK_BYTES", 10)
+    monkeypatch.setattr(board_service, "BLOB_CHECK_SECONDS", 0.01)
+    monkeypatch.setattr(board_service, "BLOB_CHECK_BYTES", 10)
     node = EmbeddedNode(make_board(tmp_path / "node", keys).directory)
     names = []
     for number in range(9):

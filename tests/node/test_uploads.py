@@ -17,9 +17,9 @@ import pytest
 
 from anofel.board.rules import MAX_POSTING_BYTES
 from anofel.node import lanes as lanes_module
+from anofel.node.board_service import Busy
 from anofel.node.files import NodeConfig
 from anofel.node.lanes import Lanes
-from anofel.node.service import Busy
 from anofel.proofs.keys import KeyDirectory
 from anofel.serving import connections
 from anofel.serving.connections import LEAST_RATE

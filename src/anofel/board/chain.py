@@ -89,7 +89,12 @@ class Chain:
         A posting that builds on an earlier one of the list is not yet a candidate when the batch is
         verified; it is verified alone when its turn comes.
         """
-        first = self._try(offered)
+        return self.admit_all(offered, self.check_all(offered))
+
+    def admit_all(
+        self, offered: Sequence[bytes], first: Sequence[Candidate | Rejected]
+    ) -> list[Posting | Rejected]:
+        """Admit postings that were checked against this very state (``check_all``)."""
         self.verifier.confirm(self.state, [c for c in first if isinstance(c, Candidate)])
         num_before = self.state.num_postings
         results: list[Posting | Rejected] = []
@@ -98,7 +103,8 @@ class Chain:
             results.append(tried if same_state and isinstance(tried, Rejected) else self._turn(data, tried))
         return results
 
-    def _try(self, offered: Sequence[bytes]) -> list[Candidate | Rejected]:
+    def check_all(self, offered: Sequence[bytes]) -> list[Candidate | Rejected]:
+        """Say of each posting what must be verified before it can be admitted, if the state admits it."""
         results: list[Candidate | Rejected] = []
         for data in offered:
             try:
@@ -184,8 +190,23 @@ class Chain:
         if header.time < state.time:
             raise InvalidBlock(height, "its time is before that of the block before it.")
         verify_signed(state.genesis, block)
+        return self.fill_again(header, block.postings, on_posting=on_posting)
+
+    def fill_again(
+        self,
+        header: Header,
+        postings: Sequence[bytes],
+        *,
+        on_posting: Callable[[Posting], None] | None = None,
+    ) -> bytes:
+        """Take a block whose place and signatures are known to be right; return its hash.
+
+        A validator takes its own blocks so, which it decided before their seals were there.
+        Raises ``InvalidBlock``, as ``follow`` does.
+        """
+        state, height = self.state, self.state.height + 1
         self.begin(header.time)
-        for index, result in enumerate(self.offer_many(block.postings)):
+        for index, result in enumerate(self.offer_many(postings)):
             if isinstance(result, Rejected):
                 raise InvalidBlock(height, str(result), posting=index, rejected=result)
             if on_posting is not None:

@@ -175,6 +175,12 @@ class Verifier:
             for candidate, refusal in zip(candidates, kept, strict=True)
         ]
 
+    def is_slow(self, candidate: Candidate) -> bool:
+        """Whether the verdict may take long: it is not kept, and needs blobs or shares."""
+        proof = candidate.claim.proof
+        quick = (RegistrationClaim, SubmissionClaim, PossessionClaim)
+        return proof is not None and not isinstance(proof, quick) and candidate.key not in self._verdicts
+
     def _confirm_proofs(self, candidates: Sequence[Candidate]) -> dict[bytes, Rejected | None]:
         verdicts = self._verdicts.found(c.key for c in candidates)
         fresh = [c for c in candidates if c.key not in verdicts]

@@ -124,6 +124,34 @@ def init(
     max_pending_bytes: Annotated[
         int, typer.Option(help="Bytes of blobs that no posting names yet.", min=1, rich_help_panel=_NODE)
     ] = 10 << 30,
+    validators: Annotated[
+        int,
+        typer.Option(
+            help="For a test: make the directories of so many validators on this machine, under CometBFT; "
+            "0 is one node.",
+            min=0,
+            max=16,
+            rich_help_panel="Several validators",
+        ),
+    ] = 0,
+    port: Annotated[
+        int,
+        typer.Option(
+            help="With --validators: the first of their HTTP ports.",
+            min=1,
+            max=65_000,
+            rich_help_panel="Several validators",
+        ),
+    ] = 8470,
+    peer_port: Annotated[
+        int,
+        typer.Option(
+            help="With --validators: the first of their engines' ports.",
+            min=1,
+            max=65_000,
+            rich_help_panel="Several validators",
+        ),
+    ] = 26_656,
     as_json: JsonOption = False,
 ) -> None:
     """Make a board and the directory of its node. What genesis fixes never changes.
@@ -134,6 +162,7 @@ def init(
     For a test: anofel node init board --name test --keys keys --insecure-test-ca ca
     --insecure-development-keys
     """
+    from anofel.board.engines import fault_tolerance
     from anofel.board.size_classes import default_classes, size_class
     from anofel.disk.files import FileExists
     from anofel.messages import Limits
@@ -164,15 +193,38 @@ def init(
     else:
         trust = insecure_trust(root or [], storage_certificate, storage_key, insecure_test_ca)
         warn_test_authority()
-    genesis = make_node(
-        directory,
-        name=name,
-        trust=trust,
-        keys=opened,
-        clock=BoardNumbers(round(interval * 1000), bundle_size, bundle_wait, classes, limits),
-        config=NodeConfig(max_blob_bytes=max_blob_bytes, max_pending_bytes=max_pending_bytes),
-        allow_insecure_keys=insecure_development_keys,
-    )
+    numbers = BoardNumbers(round(interval * 1000), bundle_size, bundle_wait, classes, limits)
+    config = NodeConfig(max_blob_bytes=max_blob_bytes, max_pending_bytes=max_pending_bytes)
+    if validators:
+        from anofel.node.replicated.init import make_test_validators
+
+        if insecure_test_ca is None:
+            raise typer.BadParameter(
+                "Validators of one machine are a test; they need --insecure-test-ca.",
+                param_hint="--validators",
+            )
+        genesis = make_test_validators(
+            directory,
+            number=validators,
+            name=name,
+            authority=insecure_test_ca,
+            trust=trust,
+            keys=opened,
+            clock=numbers,
+            config=config,
+            ports=(port, peer_port),
+            allow_insecure_keys=insecure_development_keys,
+        )
+    else:
+        genesis = make_node(
+            directory,
+            name=name,
+            trust=trust,
+            keys=opened,
+            clock=numbers,
+            config=config,
+            allow_insecure_keys=insecure_development_keys,
+        )
     if genesis.insecure:
         warn_insecure(f"this board is INSECURE: {genesis.insecure}; every audit says so")
     made = {
@@ -183,16 +235,24 @@ def init(
         "receipts_until": receipts_until(genesis),
         "insecure": genesis.insecure,
     }
+    if validators:
+        made |= {"validators": validators, "may_be_faulty": fault_tolerance(genesis)}
     _show(f"Board in {directory}", made, as_json=as_json)
     if not as_json:
-        note(f"Run it with: anofel node run {directory}")
+        first = directory / "node0" if validators else directory
+        note(f"Run it with: anofel node run {first}" + (" and so on, each by itself" if validators else ""))
 
 
 @app.command()
 def run(
     directory: Directory,
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="The port; 0 takes a free one.", min=0, max=65535)] = 8470,
+    port: Annotated[
+        int | None,
+        typer.Option(
+            help="The port; 0 takes a free one. By default 8470, or that of network.toml.", min=0, max=65535
+        ),
+    ] = None,
     tls_certificate: Annotated[Path | None, typer.Option(help="For https: the chain in PEM.")] = None,
     tls_key: Annotated[Path | None, typer.Option(help="For https: its key in PEM.")] = None,
     today: Annotated[
@@ -213,7 +273,7 @@ def run(
     Example: anofel node run board --host 0.0.0.0 --port 443 --tls-certificate fullchain.pem
     --tls-key privkey.pem
     """
-    from anofel.node.embedded import EmbeddedNode
+    from anofel.node.open import open_service, port_of
     from anofel.node.serve import run as serve
     from anofel.serving.listening import Tls, listen
 
@@ -222,17 +282,19 @@ def run(
     tls = Tls(tls_certificate, tls_key) if tls_certificate and tls_key else None
     if tls is not None:
         tls.check()
-    with listen(host, port) as taken:
+    with listen(host, port_of(directory) if port is None else port) as taken:
         with progress_bar("Verifying blocks") as progress:
             date = None if today is None else today.date()
-            node = EmbeddedNode(directory, on_replay=progress, today=date, last_signed=last_signed)
+            node, make_service = open_service(
+                directory, on_replay=progress, today=date, last_signed=last_signed
+            )
         if node.genesis.insecure:
             warn_insecure(f"this board is INSECURE: {node.genesis.insecure}")
         shown, number = (f"[{host}]" if ":" in host else host), taken.getsockname()[1]
         ready: dict[str, Any] = {
             "url": f"{'https' if tls else 'http'}://{shown}:{number}",
             "genesis": node.genesis.hash.hex(),
-            "height": node.state.height - 1,
+            "height": node.height,
         }
 
         def announce() -> None:
@@ -241,7 +303,7 @@ def run(
             else:
                 typer.echo(f"The board {ready['genesis'][:16]}… answers at {ready['url']}/v1/")
 
-        serve(node, taken, tls, on_ready=announce)
+        serve(make_service, taken, tls, on_ready=announce)
     note("The node stopped in good order.")
 
 

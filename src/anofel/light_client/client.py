@@ -217,21 +217,29 @@ class LightClient:
         send_posting(self.transport, posting)
 
     def upload(self, data: bytes | Path) -> Blob:
-        """Store a blob and return it with its receipt, which is verified."""
+        """Store a blob and return it with receipts of a quorum of holders; each is verified."""
         sha256, length = _measure(data)
 
-        def read(answer: bytes) -> Receipt:
-            receipt = Receipt.from_bytes(answer)
-            signed = receipt_bytes(self.genesis.hash, sha256, length, receipt.expires)
-            if receipt.holder >= len(self._identities):
-                raise NotFromBoard("The receipt names a storage holder that genesis does not know.")
-            try:
-                self._identities[receipt.holder].verify(signed, receipt.signature)
-            except InvalidSignature as error:
-                raise NotFromBoard(f"The receipt for a stored blob is not valid: {error}") from None
-            return receipt
+        def read(answer: bytes) -> Blob:
+            blob = Blob.from_bytes(answer)
+            if (blob.sha256, blob.length) != (sha256, length):
+                raise NotFromBoard("The node stored another blob.")
+            for receipt in blob.receipts:
+                self._check_receipt(blob, receipt)
+            if len({receipt.holder for receipt in blob.receipts}) < self.genesis.quorum:
+                raise NotFromBoard(f"The node brought receipts of fewer than {self.genesis.quorum} holders.")
+            return blob
 
-        return Blob(sha256=sha256, length=length, receipts=(send_blob(self.transport, sha256, data, read),))
+        return send_blob(self.transport, sha256, data, read)
+
+    def _check_receipt(self, blob: Blob, receipt: Receipt) -> None:
+        signed = receipt_bytes(self.genesis.hash, blob.sha256, blob.length, receipt.expires)
+        if receipt.holder >= len(self._identities):
+            raise NotFromBoard("The receipt names a storage holder that genesis does not know.")
+        try:
+            self._identities[receipt.holder].verify(signed, receipt.signature)
+        except InvalidSignature as error:
+            raise NotFromBoard(f"The receipt for a stored blob is not valid: {error}") from None
 
     # Blocks
 

@@ -10,13 +10,13 @@ from starlette.exceptions import HTTPException
 from anofel.errors import AnofelError
 from anofel.node import api_blobs, api_blocks, api_operator
 from anofel.node.api_problems import on_bug, on_error, on_http_exception
+from anofel.node.board_service import BoardService
 from anofel.node.lanes import Lanes
 from anofel.node.own_page import OwnPage
-from anofel.node.service import NodeService
 from anofel.page.routes import ROUTES as PAGE_ROUTES
 
 
-def make_app(service: NodeService) -> Starlette:
+def make_app(service: BoardService) -> Starlette:
     """Return the application for a running node."""
     app = Starlette(
         routes=[*api_blocks.ROUTES, *api_blobs.ROUTES, *api_operator.ROUTES, *PAGE_ROUTES],

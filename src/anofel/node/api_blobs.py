@@ -10,6 +10,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from anofel.ids import BlobHash
+from anofel.messages import Blob
 from anofel.node.api_problems import BadRequest, problem
 from anofel.node.api_requests import (
     IMMUTABLE,
@@ -29,7 +30,10 @@ _RANGE: Final = re.compile(r"bytes=([0-9]{0,15})-([0-9]{0,15})")
 
 
 async def put_blob(request: Request) -> Response:
-    """Take a blob and answer with the receipt for it, in its canonical bytes."""
+    """Take a blob and answer with it as postings name it, receipts included, in its canonical bytes.
+
+    With ``?keep=here`` other holders are not asked: so one holder forwards to another.
+    """
     service, name = service_of(request), _name(request)
     node = service.node
     length = declared_length(request, node.max_blob_bytes)
@@ -44,8 +48,10 @@ async def put_blob(request: Request) -> Response:
             await run_in_threadpool(upload.finish)
         finally:
             await run_in_threadpool(upload.abort)
-    receipt = await run_in_threadpool(node.receipt, name, length, expires)
-    return Response(receipt.to_bytes(), 200 if was_there else 201, {"Cache-Control": VOLATILE}, OCTETS)
+    found = Blob(sha256=name, length=length, receipts=())
+    alone = request.query_params.get("keep") == "here"
+    found = await (service.own_receipt if alone else service.receipts)(found, expires)
+    return Response(found.to_bytes(), 200 if was_there else 201, {"Cache-Control": VOLATILE}, OCTETS)
 
 
 async def get_blob(request: Request) -> Response:

@@ -85,12 +85,17 @@ _RANGE: Final = _parameter("Range", "header", {"type": "string"}, "One range of 
 
 
 def _postings() -> dict[str, Any]:
-    accepted = _json({"id": HEX32, "height": HEIGHT})
+    height = HEIGHT | {"type": ["integer", "null"]}
+    accepted = _json({"id": HEX32, "height": height})
     post = _operation(
         "Offer a posting",
         {
             "200": _answer("It had been accepted before; the same answer again.", accepted),
-            "202": _answer("Accepted: it is on the disk and will be in the block of this height.", accepted),
+            "202": _answer(
+                "Accepted. With a height: it is on the disk and will be in that block. With null, on a board "
+                "of several validators: it waits for their decision; until a block has it, send it again.",
+                accepted,
+            ),
             "400": _problem("Not a posting in its one canonical encoding, or a broken request."),
             "408": _problem("The body did not arrive in time."),
             "411": _problem("No Content-Length."),
@@ -107,8 +112,8 @@ def _blobs() -> dict[str, Any]:
     put = _operation(
         "Upload a blob",
         {
-            "200": _answer("The blob was there; its receipt is prolonged.", OCTETS),
-            "201": _answer("Kept; the canonical bytes of the Receipt.", OCTETS),
+            "200": _answer("The blob was there; its receipts are prolonged.", OCTETS),
+            "201": _answer("Kept; the canonical bytes of the Blob, with receipts of a quorum.", OCTETS),
             "400": _problem("A broken name or body."),
             "408": _problem("The body did not arrive in time."),
             "411": _problem("No Content-Length."),
@@ -119,6 +124,7 @@ def _blobs() -> dict[str, Any]:
         },
         _BLOB_NAME,
         _LENGTH,
+        _parameter("keep", "query", {"enum": ["here"]}, "Ask no other holder for a receipt."),
     )
     reading = {
         "200": _answer("The blob.", OCTETS, *_IMMUTABLE, "Accept-Ranges"),

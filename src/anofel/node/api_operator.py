@@ -15,7 +15,7 @@ from anofel.node.api_blocks import MAX_HEIGHT
 from anofel.node.api_openapi import document
 from anofel.node.api_problems import BadRequest, problem
 from anofel.node.api_requests import VOLATILE, service_of
-from anofel.node.service import Busy, NodeService
+from anofel.node.board_service import BoardService, Busy
 
 MAX_SUBSCRIBERS: Final = 64
 MAX_NAMED: Final = 8
@@ -65,7 +65,7 @@ class _EventStream(StreamingResponse):
             self._subscribers.discard(self)
 
 
-def _next_event(request: Request, service: NodeService) -> int:
+def _next_event(request: Request, service: BoardService) -> int:
     last = request.headers.get("last-event-id", "")
     if not last:
         return service.tip.height + 1
@@ -74,7 +74,7 @@ def _next_event(request: Request, service: NodeService) -> int:
     return int(last) + 1
 
 
-async def _events(service: NodeService, first: int) -> AsyncIterator[str]:
+async def _events(service: BoardService, first: int) -> AsyncIterator[str]:
     height = first
     yield ": one event per block\n\n"
     while not service.closing.is_set():

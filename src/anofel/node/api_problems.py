@@ -9,8 +9,8 @@ from starlette.responses import Response
 
 from anofel.board.rule import Rejected
 from anofel.errors import AnofelError
+from anofel.node.board_service import Busy, NodeFailed
 from anofel.node.embedded import Unverifiable
-from anofel.node.service import Busy, NodeFailed
 from anofel.serving.problems import PROBLEM, problem_content
 from anofel.storage.blobs.errors import (
     BlobError,

@@ -8,7 +8,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from anofel.node.api_problems import BadRequest
-from anofel.node.service import NodeService
+from anofel.node.board_service import BoardService
 from anofel.serving.connections import Pace
 
 OCTETS: Final = "application/octet-stream"
@@ -16,9 +16,9 @@ IMMUTABLE: Final = "public, max-age=31536000, immutable"
 VOLATILE: Final = "no-store"
 
 
-def service_of(request: Request) -> NodeService:
+def service_of(request: Request) -> BoardService:
     """Return the running node."""
-    service: NodeService = request.app.state.service
+    service: BoardService = request.app.state.service
     return service
 
 

@@ -13,10 +13,8 @@ A start checks that nothing is missing that was noted, notes what the database h
 last snapshot, verifies the blocks after it and admits the pending postings again.
 """
 
-import hashlib
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
@@ -24,12 +22,12 @@ from anofel.board import snapshot
 from anofel.board.chain import Chain
 from anofel.board.genesis import check_genesis
 from anofel.board.rule import Rejected
-from anofel.board.state import Phase, State
+from anofel.board.state import State
 from anofel.board.verification import Verifier
 from anofel.errors import AnofelError
-from anofel.ids import BlobHash, PostingId, SharesId, TaskId
-from anofel.messages import Block, Header, Posting, Receipt, Vote, receipt_bytes
+from anofel.messages import Block, Header, Posting, Vote
 from anofel.messages.postings import posting_id
+from anofel.node.board_node import AcceptedPosting, BoardNode
 from anofel.node.files import BLOBS, NodeFiles, read_node
 from anofel.node.metrics import Metrics
 from anofel.node.signed import (
@@ -47,22 +45,11 @@ from anofel.proofs.statements import RegistrationVerifier, SubmissionVerifier
 from anofel.serving.rare_log import RareLog
 from anofel.storage.attachments import DirectoryAttachments
 from anofel.storage.blobs import retention
-from anofel.storage.blobs.errors import BlobUnknown
 from anofel.storage.blobs.store import BlobStore
 from anofel.storage.blocks import BlockStore, StoreError
 from anofel.storage.replay import replay
 
 log = logging.getLogger("anofel.node")
-
-
-@dataclass(frozen=True, slots=True)
-class AcceptedPosting:
-    """The answer to an accepted posting; the same when it is sent again."""
-
-    posting_id: PostingId
-    height: int
-    again: bool
-    """Whether the posting had been accepted before."""
 
 
 class Unverifiable(AnofelError):
@@ -74,7 +61,7 @@ class Unverifiable(AnofelError):
 Verdict = AcceptedPosting | Rejected | Unverifiable
 
 
-class EmbeddedNode:
+class EmbeddedNode(BoardNode):
     """The board of one directory."""
 
     def __init__(
@@ -129,6 +116,11 @@ class EmbeddedNode:
     def state(self) -> State:
         """The state of the block that is being filled."""
         return self.chain.state
+
+    @property
+    def height(self) -> int:
+        """The last block; 0 before the first."""
+        return self.state.height - 1
 
     # Start and stop
 
@@ -264,9 +256,6 @@ class EmbeddedNode:
         self.metrics.accepted(type(result.body).__name__, len(result.data))
         return AcceptedPosting(result.id, self.state.height, again=False)
 
-    def _keep(self, kept: Sequence[retention.KeptBlob]) -> None:
-        self.blobs.pin_all((blob.sha256, blob.until) for blob in kept)
-
     # Blocks
 
     def seal(self) -> Header:
@@ -295,42 +284,3 @@ class EmbeddedNode:
         self.chain.begin(now)
         self.blobs.prune(self.state.height)
         return header
-
-    # Blobs
-
-    @property
-    def max_blob_bytes(self) -> int:
-        """The longest blob that a posting can name."""
-        limits = self.genesis.limits
-        return max(limits.max_key_bytes, limits.max_model_bytes)
-
-    def committee_keys(self) -> set[SharesId]:
-        """Return the names of the key files that verification may need: not those of bundles that ended."""
-        state = self.state
-
-        def is_over(task_id: TaskId) -> bool:
-            task = state.tasks[task_id]
-            return task.ended and (task.bundle is None or state.bundles[task.bundle].phase is Phase.ENDED)
-
-        return {
-            shares.shares_id
-            for committee in state.committees.values()
-            if committee.task is None or not is_over(committee.task)
-            for shares in (committee.current, committee.pending)
-            if shares is not None
-        }
-
-    def is_readable(self, sha256: BlobHash) -> bool:
-        """Whether a blob is there with the bytes that its name says. Any thread may ask."""
-        try:
-            with self.blobs.path(sha256).open("rb") as file:
-                return hashlib.file_digest(file, "sha256").digest() == sha256
-        except BlobUnknown:
-            return False
-        except OSError as error:
-            return is_transient(error)
-
-    def receipt(self, sha256: BlobHash, length: int, expires: int) -> Receipt:
-        """Sign the promise to keep a blob that is on the disk up to a height."""
-        signed = receipt_bytes(self.genesis.hash, sha256, length, expires)
-        return Receipt(holder=0, expires=expires, signature=self.files.storage.sign(signed))

@@ -19,6 +19,7 @@ from typing import Annotated, Final
 
 from msgspec import Meta
 
+from anofel.board.engines import Engine
 from anofel.disk.files import Secret, write_new_directory
 from anofel.disk.sections import read_toml
 from anofel.errors import InvalidInput, InvalidKeyFile
@@ -83,6 +84,10 @@ class NodeFiles:
     config: NodeConfig
     validator: MessageSecret
     storage: RoleKey
+    place: int
+    """Which validator of genesis this node is."""
+    holder: int
+    """Which storage holder of genesis it is."""
     keys: dict[str, bytes]
     """The proof keys by the names under which they are handed out."""
 
@@ -109,11 +114,14 @@ def write_node(
         STORAGE_CERTIFICATE: storage.chain_pem(),
         STORAGE_KEY: Secret(storage.key_pem()),
         SIGNED: new_file(genesis.hash),
+        **proof_key_files(keys),
     }
-    for name in STATEMENTS:
-        for role in ROLES:
-            files[key_file_name(name, role)] = keys.file(name, role).read()
     write_new_directory(directory, files)
+
+
+def proof_key_files(keys: KeyDirectory) -> dict[str, bytes]:
+    """Return the proof keys as every node holds them."""
+    return {key_file_name(name, role): keys.file(name, role).read() for name in STATEMENTS for role in ROLES}
 
 
 def read_node(directory: Path) -> NodeFiles:
@@ -121,12 +129,16 @@ def read_node(directory: Path) -> NodeFiles:
     if not (directory / GENESIS).exists():
         raise StoreError(f"{directory} is not the directory of a node; make one with anofel node init.")
     genesis = read_genesis(directory / GENESIS)
+    validator, place = read_validator(directory / NODE_KEY, genesis)
+    storage, holder = _read_storage(directory, genesis)
     return NodeFiles(
         directory=directory,
         genesis=genesis,
         config=read_toml(directory / CONFIG, NodeConfig),
-        validator=_read_validator(directory / NODE_KEY, genesis),
-        storage=_read_storage(directory, genesis),
+        validator=validator,
+        storage=storage,
+        place=place,
+        holder=holder,
         keys={
             served_name(name, role): _read_key(directory, name, role, genesis)
             for name in STATEMENTS
@@ -135,25 +147,27 @@ def read_node(directory: Path) -> NodeFiles:
     )
 
 
-def _read_validator(path: Path, genesis: Genesis) -> MessageSecret:
+def read_validator(path: Path, genesis: Genesis) -> tuple[MessageSecret, int]:
+    """Read the key that votes, and say which validator of genesis it is. Raises ``InvalidKeyFile``."""
     try:
         secret = MessageSecret.from_bytes(read_owner_only(path))
     except InvalidKeyFile:
         raise
     except InvalidInput:
         raise InvalidKeyFile(f"{path} is not the key of a node.") from None
-    if [validator.key for validator in genesis.validators] != [secret.public_key().to_bytes()]:
+    known, own = [validator.key for validator in genesis.validators], secret.public_key().to_bytes()
+    if own not in known or (genesis.engine == Engine.EMBEDDED and len(known) > 1):
         raise InvalidKeyFile(f"{path} is not the key that signs this board's headers, by its genesis.")
-    return secret
+    return secret, known.index(own)
 
 
-def _read_storage(directory: Path, genesis: Genesis) -> RoleKey:
+def _read_storage(directory: Path, genesis: Genesis) -> tuple[RoleKey, int]:
     role = RoleKey.from_files(directory / STORAGE_CERTIFICATE, directory / STORAGE_KEY)
-    if genesis.holders != (role.chain,):
+    if role.chain not in genesis.holders or (genesis.engine == Engine.EMBEDDED and len(genesis.holders) > 1):
         raise InvalidKeyFile(
             f"{directory / STORAGE_CERTIFICATE} is not this board's storage holder, by its genesis."
         )
-    return role
+    return role, genesis.holders.index(role.chain)
 
 
 def _read_key(directory: Path, name: StatementName, role: KeyRole, genesis: Genesis) -> bytes:

@@ -86,6 +86,25 @@ def make_node(
     allow_insecure_keys: bool,
 ) -> Genesis:
     """Make a board and write its node's directory. Raises ``AnofelError``."""
+    check_usable(keys, allow_insecure_keys=allow_insecure_keys)
+    validator = MessageSecret.generate()
+    genesis = genesis_of(
+        name=name,
+        trust=trust,
+        keys=keys,
+        clock=clock,
+        nonce=secrets.token_bytes(32),
+        engine=Engine.EMBEDDED,
+        validators=(Validator(key=validator.public_key().to_bytes(), power=1),),
+        holders=(trust.storage.chain,),
+        quorum=1,
+    )
+    write_node(directory, genesis, validator, trust.storage, keys, config)
+    return genesis
+
+
+def check_usable(keys: KeyDirectory, *, allow_insecure_keys: bool) -> None:
+    """Refuse proof keys that no board can begin with. Raises ``AnofelError``."""
     if keys.is_insecure and not allow_insecure_keys:
         raise InvalidInput(
             f"The keys in {keys.path} are insecure development keys; "
@@ -93,21 +112,35 @@ def make_node(
         )
     keys.require_verified()
     keys.check_pairs()
-    validator = MessageSecret.generate()
+
+
+def genesis_of(
+    *,
+    name: str,
+    trust: BoardTrust,
+    keys: KeyDirectory,
+    clock: BoardNumbers,
+    nonce: bytes,
+    engine: Engine,
+    validators: tuple[Validator, ...],
+    holders: tuple[tuple[bytes, ...], ...],
+    quorum: int,
+) -> Genesis:
+    """Put a genesis together and check it. Raises ``InvalidGenesis``."""
     flaws = [INSECURE_CA] * trust.insecure + [INSECURE_KEYS] * keys.is_insecure
     genesis = Genesis(
         version=VERSION,
         name=name,
-        nonce=secrets.token_bytes(32),
+        nonce=nonce,
         time=int(time.time()),
         rules=RULE_VERSION,
         interval_ms=clock.interval_ms,
         roots=trust.roots,
-        engine=Engine.EMBEDDED,
+        engine=engine,
         **keys.pins(),
-        validators=(Validator(key=validator.public_key().to_bytes(), power=1),),
-        holders=(trust.storage.chain,),
-        quorum=1,
+        validators=validators,
+        holders=holders,
+        quorum=quorum,
         bundle_size=clock.bundle_size,
         bundle_wait=clock.bundle_wait,
         classes=clock.classes,
@@ -115,7 +148,6 @@ def make_node(
         insecure=", ".join(flaws),
     )
     check_genesis(genesis)
-    write_node(directory, genesis, validator, trust.storage, keys, config)
     return genesis
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from anofel.node.service import Busy
+from anofel.node.board_service import Busy
 from anofel.serving.connections import FEWER, YOUNG_SECONDS, Pace
 
 LANES: Final = ((1 << 20, 128), (16 << 20, 64), (1 << 63, 32))

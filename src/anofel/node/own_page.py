@@ -7,8 +7,8 @@ import asyncio
 
 from anofel.ids import GenesisHash, PostingId
 from anofel.messages import Block
-from anofel.node.embedded import EmbeddedNode
-from anofel.node.service import NodeService
+from anofel.node.board_node import BoardNode
+from anofel.node.board_service import BoardService
 from anofel.page.facts import BoardFacts, Tip, board_facts
 
 
@@ -17,7 +17,7 @@ class OwnPage:
 
     live = True
 
-    def __init__(self, service: NodeService) -> None:
+    def __init__(self, service: BoardService) -> None:
         self._service = service
         self._facts: BoardFacts | None = None
         self._turn = asyncio.Lock()
@@ -39,7 +39,7 @@ class OwnPage:
                 self._facts = await self._service.read(self._gather)
             return self._facts
 
-    def _gather(self, node: EmbeddedNode) -> BoardFacts:
+    def _gather(self, node: BoardNode) -> BoardFacts:
         tip = self._service.tip
         return board_facts(
             node.state, Tip(height=tip.height, hash=tip.hash.hex(), time=tip.time), node.metrics.refusals

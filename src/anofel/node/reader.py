@@ -54,6 +54,11 @@ class BlockReader:
         with self._lock:
             return self._store.signed_header(height)
 
+    def height_of(self, name: PostingId) -> int | None:
+        """Return the block of a posting; None if no block has it."""
+        with self._lock:
+            return self._store.height_of(name)
+
     def framed(
         self, first: int, limit: int, max_bytes: int, *, with_postings: bool = True
     ) -> Iterator[bytes]:

@@ -9,8 +9,7 @@ from typing import Final
 
 from anofel.errors import AnofelError
 from anofel.node.api import make_app
-from anofel.node.embedded import EmbeddedNode
-from anofel.node.service import NodeFailed, NodeService
+from anofel.node.board_service import BoardService, NodeFailed
 from anofel.serving.listening import Tls
 from anofel.serving.server import GuardedServer
 
@@ -22,7 +21,7 @@ log = logging.getLogger("anofel.node")
 class _Server(GuardedServer):
     """Ends streams before it waits for open connections."""
 
-    def __init__(self, service: NodeService, tls: Tls | None, on_ready: Callable[[], None]) -> None:
+    def __init__(self, service: BoardService, tls: Tls | None, on_ready: Callable[[], None]) -> None:
         super().__init__(make_app(service), tls, max_connections=MAX_CONNECTIONS, on_ready=on_ready)
         self._service = service
 
@@ -32,11 +31,15 @@ class _Server(GuardedServer):
 
 
 def run(
-    node: EmbeddedNode, taken: socket.socket, tls: Tls | None = None, *, on_ready: Callable[[], None]
+    make_service: Callable[[], BoardService],
+    taken: socket.socket,
+    tls: Tls | None = None,
+    *,
+    on_ready: Callable[[], None],
 ) -> None:
     """Serve until SIGTERM or SIGINT, then stop in good order. Raises ``NodeFailed``."""
     try:
-        asyncio.run(_run(node, taken, tls, on_ready))
+        asyncio.run(_run(make_service, taken, tls, on_ready))
     except AnofelError:
         raise
     except Exception as error:
@@ -45,9 +48,12 @@ def run(
 
 
 async def _run(
-    node: EmbeddedNode, taken: socket.socket, tls: Tls | None, on_ready: Callable[[], None]
+    make_service: Callable[[], BoardService],
+    taken: socket.socket,
+    tls: Tls | None,
+    on_ready: Callable[[], None],
 ) -> None:
-    service = NodeService(node)
+    service = make_service()
     server = _Server(service, tls, on_ready)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, server.stop)  # while it serves, the server catches both; then they come here
@@ -62,7 +68,7 @@ async def _run(
         raise service.failed
 
 
-async def _stop_with(service: NodeService, server: _Server) -> None:
+async def _stop_with(service: BoardService, server: _Server) -> None:
     """Stop the server when the node stops by itself."""
     await service.closing.wait()
     server.stop()

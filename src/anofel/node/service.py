@@ -9,18 +9,16 @@ import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import partial
 from typing import Final, TypeVar
 
 from anofel.errors import AnofelError
-from anofel.ids import BlobHash
-from anofel.node.embedded import AcceptedPosting, EmbeddedNode, Verdict
-from anofel.node.reader import BlockReader
+from anofel.node.board_node import AcceptedPosting
+from anofel.node.board_service import BoardService, Busy
+from anofel.node.embedded import EmbeddedNode, Verdict
 from anofel.node.transient import is_transient
-from anofel.serving.rare_log import RareLog
 
 BATCH_SECONDS: Final = 0.004
 """How long a posting waits for company."""
@@ -28,12 +26,6 @@ MAX_BATCH: Final = 64
 """Bounds how long a batch can keep the next block waiting."""
 MAX_WAITING_BYTES: Final = 64 << 20
 MAX_WAITING: Final = 4096
-STALE_INTERVALS: Final = 5
-"""After so many intervals without a block the node calls itself unhealthy."""
-STALE_SECONDS: Final = 10.0
-BLOB_CHECK_SECONDS: Final = 600.0
-BLOB_CHECK_BYTES: Final = 1 << 30
-"""How often the keys of committees are read and hashed."""
 RETRY_SECONDS: Final = 1.0
 """How long the node waits when the machine has no descriptors or memory left."""
 
@@ -41,72 +33,29 @@ log = logging.getLogger("anofel.node")
 Result = TypeVar("Result")
 
 
-class Busy(AnofelError):
-    """The node cannot take more now; trying again later helps."""
+class NodeService(BoardService):
+    """Runs an embedded node."""
 
-    code = "busy"
-
-
-class NodeFailed(AnofelError):
-    """The node stopped because it cannot keep its promises any more; the message says why."""
-
-    code = "node-failed"
-    exit_code = 4
-
-
-@dataclass(frozen=True, slots=True)
-class LastBlock:
-    """The last block, as requests see it."""
-
-    height: int
-    hash: bytes
-    time: int
-
-
-class NodeService:
-    """Runs a node: ``start``, ``post`` and ``wait_for_block`` on the event loop, ``stop`` at the end."""
+    node: EmbeddedNode
 
     def __init__(self, node: EmbeddedNode) -> None:
-        self.node = node
-        self.reader = BlockReader(node.files.directory)
-        self.interval = node.genesis.interval_ms / 1000
-        self.failed: AnofelError | None = None
-        self.closing = asyncio.Event()
-        """Set when the server stops, so that streams end."""
+        super().__init__(node)
         self._worker = ThreadPoolExecutor(1, thread_name_prefix="anofel-node")
         self._waiting: deque[tuple[bytes, asyncio.Future[Verdict]]] = deque()
         self._waiting_bytes = 0
         self._arrived = asyncio.Event()
-        self._sealed = asyncio.Condition()
-        self._tasks: list[asyncio.Task[None]] = []
-        self._rare = RareLog(log)
-        self.unreadable_keys: set[BlobHash] = set()
-        """Key files of committees in use that are missing or damaged on the disk."""
-        self.unreadable: set[BlobHash] = set()
-        """Those, and what else is kept for ever and was found so."""
         self._must_recover = False
         """Whether the state in memory may be ahead of the disk."""
-        self._last_block = time.monotonic()
-        self.tip = LastBlock(node.state.height - 1, node.state.tip, self._time_of_tip())
-
-    def _time_of_tip(self) -> int:
-        header = self.reader.header(self.node.state.height - 1)
-        return header.time if header else self.node.genesis.time
 
     # Life
 
     def start(self) -> None:
         """Begin to admit and to seal."""
-        self._last_block = time.monotonic()
-        for work in (self._admit_batches, self._seal_blocks, self._check_blobs):
-            self._tasks.append(asyncio.create_task(self._guard(work())))
+        self._spawn(self._admit_batches, self._seal_blocks, self._check_blobs)
 
     async def stop(self) -> None:
         """Finish what the worker does, refuse what waits, and close the directory."""
-        await self.close_streams()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._cancel()
         self._refuse_waiting(Busy("The node is stopping."))
         ending = self.node.close if self.failed is None else self.node.abandon
         self.reader.close()  # first: the last to close moves everything into the main file
@@ -114,22 +63,6 @@ class NodeService:
             await asyncio.get_running_loop().run_in_executor(self._worker, ending)
         finally:
             self._worker.shutdown(wait=True)
-
-    async def close_streams(self) -> None:
-        """Let everybody who waits for a block go."""
-        self.closing.set()
-        async with self._sealed:
-            self._sealed.notify_all()
-
-    async def _guard(self, work: Coroutine[None, None, None]) -> None:
-        try:
-            await work
-        except Exception as error:
-            if not isinstance(error, AnofelError):
-                log.exception("The node met an error that it does not know.")
-            self.failed = NodeFailed(f"The node stopped: {error}")
-            self._refuse_waiting(self.failed)
-            await self.close_streams()
 
     async def read(self, call: Callable[[EmbeddedNode], Result]) -> Result:
         """Let the worker read something of the node between two things that it does. It changes nothing."""
@@ -159,12 +92,6 @@ class NodeService:
             _, answer = self._waiting.popleft()
             if not answer.done():
                 answer.set_exception(why)
-
-    @property
-    def is_healthy(self) -> bool:
-        """Whether blocks still come."""
-        age = time.monotonic() - self._last_block
-        return self.failed is None and age < max(STALE_SECONDS, STALE_INTERVALS * self.interval)
 
     # Postings
 
@@ -211,40 +138,5 @@ class NodeService:
         while True:
             await asyncio.sleep(max(0.0, due - time.monotonic()))
             header = await self._work(self.node.seal)
-            self._last_block = time.monotonic()
+            await self._show(header.height)
             due = self._last_block + self.interval
-            self.tip = LastBlock(header.height, header.hash(self.node.genesis.hash), header.time)
-            async with self._sealed:
-                self._sealed.notify_all()
-
-    async def _check_blobs(self) -> None:
-        """Read now and then what must be there: a rotten key would stop its committee unnoticed.
-
-        The keys of committees in use are read every time; of everything that is kept for ever, messages of
-        key generation, models and shares among it, the next part.
-        """
-        last = b""
-        while True:
-            keys = await self._work(self.node.committee_keys)
-            part = await asyncio.to_thread(self._next_kept, last)
-            last = part[-1] if part else b""
-            for name in {*keys, *part, *self.unreadable}:
-                readable = await asyncio.to_thread(self.node.is_readable, name)
-                (self.unreadable.discard if readable else self.unreadable.add)(name)
-            self.unreadable_keys = self.unreadable & keys
-            if self.unreadable:
-                self._rare.warn("blobs", f"{len(self.unreadable)} blobs of the board cannot be read.")
-            await asyncio.sleep(BLOB_CHECK_SECONDS)
-
-    def _next_kept(self, last: bytes) -> list[BlobHash]:
-        kept = self.node.blobs.kept_for_ever
-        return kept(last, BLOB_CHECK_BYTES) or kept(b"", BLOB_CHECK_BYTES)
-
-    async def wait_for_block(self, height: int, timeout: float) -> bool:
-        """Wait until a block is there or the time is over or the node stops; say whether it is there."""
-        try:
-            async with asyncio.timeout(timeout), self._sealed:
-                await self._sealed.wait_for(lambda: self.tip.height >= height or self.closing.is_set())
-        except TimeoutError:
-            pass
-        return self.tip.height >= height

@@ -3,6 +3,9 @@
 A node, a light client and an audit use the same file. Accepted postings that no block holds yet are
 *pending*: a node writes them here before it answers, so that a crash loses none. One transaction moves
 them into their block. Triggers refuse to change or delete what a block holds.
+
+Under CometBFT a validator learns what vouches for a block after it decided the block. Until its seal is
+kept too, a block is *filled*, and readers do not see it.
 """
 
 import errno
@@ -11,12 +14,14 @@ import os
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from anofel.board.engines import covers_roots
 from anofel.errors import AnofelError, InvalidInput
 from anofel.ids import PostingId
-from anofel.messages import Block, Genesis, Header, Posting, Vote
+from anofel.messages import Block, Genesis, Header, Posting, Seal, Vote
 from anofel.messages.postings import posting_id
 
 FILE = "board.sqlite"
@@ -28,6 +33,7 @@ CREATE TABLE genesis (data BLOB NOT NULL) STRICT;
 CREATE TABLE block (height INTEGER PRIMARY KEY, hash BLOB NOT NULL, header BLOB NOT NULL) STRICT;
 CREATE TABLE vote (height INTEGER NOT NULL, place INTEGER NOT NULL, vote BLOB NOT NULL,
     PRIMARY KEY (height, place)) STRICT, WITHOUT ROWID;
+CREATE TABLE seal (height INTEGER PRIMARY KEY, seal BLOB NOT NULL) STRICT;
 CREATE TABLE posting (height INTEGER NOT NULL, place INTEGER NOT NULL, id BLOB NOT NULL UNIQUE,
     data BLOB NOT NULL, PRIMARY KEY (height, place)) STRICT;
 CREATE TABLE pending (place INTEGER PRIMARY KEY, id BLOB NOT NULL UNIQUE, data BLOB NOT NULL,
@@ -36,7 +42,7 @@ CREATE TABLE snapshot (one INTEGER PRIMARY KEY CHECK (one = 1), height INTEGER N
     STRICT;
 PRAGMA user_version = 1;
 """
-_APPEND_ONLY = ("genesis", "block", "vote", "posting")
+_APPEND_ONLY = ("genesis", "block", "vote", "seal", "posting")
 
 
 class StoreError(AnofelError):
@@ -190,10 +196,30 @@ class BlockStore:
             "INSERT INTO vote VALUES (?, ?, ?)",
             [(header.height, place, vote.to_bytes()) for place, vote in enumerate(block.commit)],
         )
+        if block.seal is not None:
+            connection.execute("INSERT INTO seal VALUES (?, ?)", (header.height, block.seal.to_bytes()))
         connection.executemany(
             "INSERT INTO posting VALUES (?, ?, ?, ?)",
             [(header.height, place, posting_id(data), data) for place, data in enumerate(block.postings)],
         )
+
+    def add_seal(self, height: int, seal: Seal) -> None:
+        """Keep what vouches for a block that is filled; seals come in the order of heights."""
+        if height != self.height + 1:
+            raise StoreError(f"{self.directory}: the seal of block {height} does not follow the last one.")
+        with self._transaction() as connection:
+            connection.execute("INSERT INTO seal VALUES (?, ?)", (height, seal.to_bytes()))
+
+    @property
+    def filled(self) -> int:
+        """The last block, whether or not its seal is here; 0 before the first."""
+        ((height,),) = self._rows("SELECT coalesce(max(height), 0) FROM block")
+        return int(height)
+
+    def postings(self, height: int) -> tuple[bytes, ...]:
+        """Return the postings of a block, whether or not its seal is here."""
+        rows = self._rows("SELECT data FROM posting WHERE height = ? ORDER BY place", height)
+        return tuple(data for (data,) in rows)
 
     def keep_snapshot(self, height: int, data: bytes) -> None:
         """Keep a snapshot of the state after a block that is stored."""
@@ -202,8 +228,10 @@ class BlockStore:
 
     @property
     def height(self) -> int:
-        """The last block; 0 before the first."""
-        ((height,),) = self._rows("SELECT coalesce(max(height), 0) FROM block")
+        """The last block that something vouches for; 0 before the first."""
+        if covers_roots(self.genesis):
+            return self.filled
+        ((height,),) = self._rows("SELECT coalesce(max(height), 0) FROM seal")
         return int(height)
 
     def header(self, height: int) -> Header | None:
@@ -214,10 +242,7 @@ class BlockStore:
     def block(self, height: int) -> Block | None:
         """Return a block."""
         signed = self.signed_header(height)
-        if signed is None:
-            return None
-        postings = self._rows("SELECT data FROM posting WHERE height = ? ORDER BY place", height)
-        return Block(header=signed.header, commit=signed.commit, postings=tuple(data for (data,) in postings))
+        return None if signed is None else replace(signed, postings=self.postings(height))
 
     def signed_header(self, height: int) -> Block | None:
         """Return a block without its postings, which are not read: what vouches for its header is there."""
@@ -225,7 +250,13 @@ class BlockStore:
         if header is None:
             return None
         votes = self._rows("SELECT vote FROM vote WHERE height = ? ORDER BY place", height)
-        return Block(header=header, commit=tuple(Vote.from_bytes(vote) for (vote,) in votes), postings=())
+        commit = tuple(Vote.from_bytes(vote) for (vote,) in votes)
+        if covers_roots(self.genesis):
+            return Block(header=header, commit=commit, postings=())
+        seals = self._rows("SELECT seal FROM seal WHERE height = ?", height)
+        if not seals:
+            return None
+        return Block(header=header, commit=commit, seal=Seal.from_bytes(seals[0][0]), postings=())
 
     def blocks(self, first: int) -> Iterator[Block]:
         """Return the blocks from a height on."""

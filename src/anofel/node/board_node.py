@@ -1,0 +1,100 @@
+"""What every node of a board does, whoever makes the blocks: it keeps blobs, and promises to."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from anofel.board.state import Phase, State
+from anofel.ids import BlobHash, PostingId, SharesId, TaskId
+from anofel.messages import Blob, Genesis, Receipt, receipt_bytes
+from anofel.node.files import NodeConfig, NodeFiles
+from anofel.node.metrics import Metrics
+from anofel.node.transient import is_transient
+from anofel.storage.blobs import retention
+from anofel.storage.blobs.errors import BlobUnknown
+from anofel.storage.blobs.store import BlobStore
+
+
+@dataclass(frozen=True, slots=True)
+class AcceptedPosting:
+    """The answer to an accepted posting; the same when it is sent again."""
+
+    posting_id: PostingId
+    height: int | None
+    """The block that holds it, or will; None if validators have yet to decide it."""
+    again: bool
+    """Whether the posting had been accepted before."""
+
+
+class BoardNode:
+    """The board of one directory."""
+
+    files: NodeFiles
+    genesis: Genesis
+    config: NodeConfig
+    metrics: Metrics
+    blobs: BlobStore
+
+    @property
+    def state(self) -> State:
+        """The newest state of this node."""
+        raise NotImplementedError
+
+    @property
+    def height(self) -> int:
+        """The last block that is shown; 0 before the first."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Stop in good order."""
+        raise NotImplementedError
+
+    def abandon(self) -> None:
+        """Let go of the directory as it is; the next start recovers."""
+        raise NotImplementedError
+
+    # Blobs
+
+    @property
+    def max_blob_bytes(self) -> int:
+        """The longest blob that a posting can name."""
+        limits = self.genesis.limits
+        return max(limits.max_key_bytes, limits.max_model_bytes)
+
+    def committee_keys(self) -> set[SharesId]:
+        """Return the names of the key files that verification may need: not those of bundles that ended."""
+        state = self.state
+
+        def is_over(task_id: TaskId) -> bool:
+            task = state.tasks[task_id]
+            return task.ended and (task.bundle is None or state.bundles[task.bundle].phase is Phase.ENDED)
+
+        return {
+            shares.shares_id
+            for committee in state.committees.values()
+            if committee.task is None or not is_over(committee.task)
+            for shares in (committee.current, committee.pending)
+            if shares is not None
+        }
+
+    def is_readable(self, sha256: BlobHash) -> bool:
+        """Whether a blob is there with the bytes that its name says. Any thread may ask."""
+        try:
+            with self.blobs.path(sha256).open("rb") as file:
+                return hashlib.file_digest(file, "sha256").digest() == sha256
+        except BlobUnknown:
+            return False
+        except OSError as error:
+            return is_transient(error)
+
+    def receipt(self, sha256: BlobHash, length: int, expires: int) -> Receipt:
+        """Sign the promise to keep a blob that is on the disk up to a height."""
+        signed = receipt_bytes(self.genesis.hash, sha256, length, expires)
+        return Receipt(holder=self.files.holder, expires=expires, signature=self.files.storage.sign(signed))
+
+    def with_receipt(self, blob: Blob, expires: int) -> Blob:
+        """Return a blob that is on the disk up to a height with this node's receipt."""
+        return replace(blob, receipts=(self.receipt(blob.sha256, blob.length, expires), *blob.receipts))
+
+    def _keep(self, kept: Sequence[retention.KeptBlob]) -> None:
+        self.blobs.pin_all((blob.sha256, blob.until) for blob in kept)

@@ -1,0 +1,1 @@
+"""One validator of a replicated board: our state machine under CometBFT (``docs/replicated-board.md``)."""

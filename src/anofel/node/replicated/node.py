@@ -1,0 +1,394 @@
+"""One validator's state machine: the engine asks, and this answers by the rules of the board.
+
+The committed state rests. Everything happens on forks of it, which cost little:
+
+- *check* says which postings may wait. Its fork fills up with them and begins anew after each block. What
+  may take long to verify is verified in a thread of its own, and offered to the engine again when it is done.
+- *prepare* and *process* fill a block. An invalid posting makes a validator refuse the proposal whole.
+- *finalize* fills the decided block, on the same fork if nothing changed, and *commit* keeps it.
+
+A blob that is missing here never ends a validator: it does not vote for what it could not check, and it
+fetches and waits for what others decided.
+"""
+
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import TimeoutError as FutureTimeout
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, TypeVar
+
+import msgspec
+
+from anofel.board import snapshot
+from anofel.board.attachments import AttachmentMissing, DamagedBlob
+from anofel.board.chain import Chain
+from anofel.board.genesis import check_genesis
+from anofel.board.rule import Rejected
+from anofel.board.rules.common import BLOCK_FULL
+from anofel.board.state import State
+from anofel.board.verification import Candidate, Verifier
+from anofel.comet.commits import chain_id
+from anofel.comet.wire import uvarint
+from anofel.errors import AnofelError, InvalidInput
+from anofel.ids import BlobHash, PostingId
+from anofel.messages import Block, Header, Posting
+from anofel.messages.postings import posting_id
+from anofel.node.board_node import BoardNode
+from anofel.node.files import BLOBS, NodeFiles, read_node
+from anofel.node.metrics import Metrics
+from anofel.node.replicated.abci import Checked, InitChain, Proposal
+from anofel.node.replicated.blobs import Holders
+from anofel.node.replicated.network import Network, read_network
+from anofel.proofs.statements import RegistrationVerifier, SubmissionVerifier
+from anofel.serving.rare_log import RareLog
+from anofel.storage.attachments import DirectoryAttachments
+from anofel.storage.blobs import retention
+from anofel.storage.blobs.store import BlobStore
+from anofel.storage.blocks import BlockStore, StoreError
+from anofel.storage.replay import last_state
+
+REFUSED: Final = 1
+LATER: Final = 2
+"""What a check answers beside 0: never, and not yet."""
+WAIT_SECONDS: Final = 2.0
+"""Between two attempts to get a blob that a decided block needs."""
+VERIFY_SECONDS: Final = 600.0
+"""How long a round waits for a verification that is under way."""
+
+T = TypeVar("T")
+log = logging.getLogger("anofel.node")
+
+
+class BoardBroken(AnofelError):
+    """The validators decided a block that breaks the rules: more than a third of them are faulty."""
+
+    code = "board-broken"
+
+
+class Refusal(msgspec.Struct, frozen=True):
+    """Why a posting was refused, on its way through the engine."""
+
+    code: str
+    detail: str = ""
+    culprit: str = ""
+
+
+@dataclass(slots=True)
+class _Filled:
+    """A block as it was filled for a proposal."""
+
+    name: tuple[int, int, tuple[bytes, ...]]
+    chain: Chain
+    refused: Rejected | None
+    kept: list[retention.KeptBlob] = field(default_factory=list)
+    header: Header | None = None
+
+
+class ReplicatedNode(BoardNode):
+    """The board of one validator; the engine calls ``info`` to ``commit``."""
+
+    def __init__(self, directory: Path, *, on_replay: Callable[[int, int], None] | None = None) -> None:
+        """Open a validator's directory and arrive at its last block.
+
+        Raises ``StoreError``, ``BlobError``, ``InvalidInput``: one sentence each.
+        """
+        self._rare = RareLog(log)
+        self.files: NodeFiles = read_node(directory)
+        self.genesis, self.config = self.files.genesis, self.files.config
+        check_genesis(self.genesis)
+        self.network: Network = read_network(directory, self.genesis)
+        self.metrics = Metrics()
+        self.store = BlockStore(directory, self.genesis)
+        try:
+            config = self.config
+            self.blobs = BlobStore(
+                directory / BLOBS, config.max_blob_bytes, config.max_pending_bytes, config.min_free_bytes
+            )
+        except BaseException:
+            self.store.close()
+            raise
+        self.holders = Holders(self.genesis, self.network, self.files.holder, self.blobs, self.max_blob_bytes)
+        verifier = Verifier(
+            self.genesis.hash,
+            RegistrationVerifier.from_bytes(self.files.keys["registration"]),
+            SubmissionVerifier.from_bytes(self.files.keys["submission"]),
+            DirectoryAttachments(directory / BLOBS),
+        )
+        self._filled: _Filled | None = None
+        self._stopping = threading.Event()
+        self._slow = ThreadPoolExecutor(1, thread_name_prefix="anofel-verify")
+        self._verifying: dict[PostingId, Future[None]] = {}
+        self.on_verified: Callable[[bytes], None] = lambda _posting: None
+        """Hears of a posting whose verdict is known now, so that it can be offered again."""
+        self.on_block: Callable[[int], None] = lambda _height: None
+        """Hears of a block that was decided and kept."""
+        try:
+            self._committed = self._restore(verifier, on_replay)
+        except BaseException:
+            self.abandon()
+            raise
+        self._begin_checks()
+
+    @property
+    def state(self) -> State:
+        """The state after the last block; it rests."""
+        return self._committed.state
+
+    @property
+    def height(self) -> int:
+        """The last block that is here with its seal; 0 before the first."""
+        return self.store.height
+
+    def _restore(self, verifier: Verifier, on_replay: Callable[[int, int], None] | None) -> Chain:
+        """Arrive at the last block that was filled here; each was decided before it was kept."""
+        chain, last = Chain(last_state(self.store), verifier), self.store.filled
+        first = chain.state.height
+        for height in range(first + 1, last + 1):
+            header, postings = self.store.header(height), self.store.postings(height)
+            if header is None or header.previous != chain.state.tip:
+                raise StoreError(f"{self.store.directory} is damaged: block {height} does not fit.")
+            self._with_blobs(chain.state, lambda h=header, p=postings: chain.fill_again(h, p))  # type: ignore[misc]
+            if on_replay is not None:
+                on_replay(height - first, last - first)
+        self._since_snapshot = last - first
+        return chain
+
+    def close(self) -> None:
+        """Stop in good order: keep a snapshot, so that the next start has nothing to fill again."""
+        try:
+            if self.state.height and self._since_snapshot:
+                self.store.keep_snapshot(self.state.height, snapshot.encode(self.state))
+        finally:
+            self.abandon()
+
+    def abandon(self) -> None:
+        """Let go of the directory as it is."""
+        self.stop_waiting()
+        self._slow.shutdown(wait=True, cancel_futures=True)
+        self.holders.close()
+        self.blobs.close()
+        self.store.close()
+
+    def stop_waiting(self) -> None:
+        """End whatever waits for a blob."""
+        self._stopping.set()
+
+    # The engine begins
+
+    def info(self) -> tuple[int, bytes]:
+        """Return the last block that is kept; the engine plays what came after it again."""
+        state = self.state
+        return state.height, state.tip if state.height else b""
+
+    def init_chain(self, begun: InitChain) -> bytes:
+        """Check that the engine has our genesis, and return its hash. Raises ``InvalidInput``."""
+        expected = sorted((validator.key, validator.power) for validator in self.genesis.validators)
+        if begun.chain_id != chain_id(self.genesis) or sorted(begun.validators) != expected:
+            raise InvalidInput("The engine's genesis is not this board's.")
+        return self.genesis.hash
+
+    # Postings that come in, in the thread of checks
+
+    def check(self, offered: list[tuple[bytes, bool]]) -> list[Checked]:
+        """Say which postings may wait for a block. Nothing here is slow."""
+        chain = self._checking
+        chain.state.num_postings = chain.state.num_bytes = 0  # how many may wait is the engine's affair
+        postings = [data for data, _ in offered]
+        first = chain.check_all(postings)
+        slow = {
+            place
+            for place, found in enumerate(first)
+            if isinstance(found, Candidate) and chain.verifier.is_slow(found)
+        }
+        for place in slow:
+            found = first[place]
+            assert isinstance(found, Candidate)
+            self._verify_later(chain.state, found)
+        quick = [place for place in range(len(postings)) if place not in slow]
+        try:
+            results = chain.admit_all([postings[p] for p in quick], [first[p] for p in quick])
+        except (AttachmentMissing, DamagedBlob) as error:
+            self._rare.warn("check", f"Postings wait: {error}")
+            return [Checked(LATER) for _ in offered]
+        answers = dict(zip(quick, map(self._checked, results), strict=True))
+        return [answers.get(place, Checked(LATER)) for place in range(len(postings))]
+
+    def _checked(self, result: Posting | Rejected) -> Checked:
+        if isinstance(result, Posting):
+            return Checked()
+        self.metrics.rejected(result.code)
+        code = LATER if result.rule is BLOCK_FULL else REFUSED
+        return Checked(code, msgspec.json.encode(Refusal(result.code, result.detail, result.culprit)))
+
+    def verification_of(self, posting: bytes) -> "Future[None] | None":
+        """Return the verification of a posting that is under way, if there is one."""
+        return self._verifying.get(posting_id(posting))
+
+    def _verify_later(self, state: State, candidate: Candidate) -> None:
+        name = candidate.posting.id
+        if name not in self._verifying:
+            self._verifying[name] = self._slow.submit(self._verify, state, candidate)
+
+    def _verify(self, state: State, candidate: Candidate) -> None:
+        """Make a verdict; it is kept, and the posting is offered again."""
+        name = candidate.posting.id
+        try:
+            self._with_blobs(state, lambda: self._committed.verifier.confirm(state, [candidate]), attempts=3)
+        except Exception as error:  # whatever it is, the posting is only not admitted yet
+            self._rare.warn("verify", f"A posting could not be verified now: {error}")
+        finally:
+            self._verifying.pop(name, None)
+        self.on_verified(candidate.posting.data)
+
+    def _begin_checks(self) -> None:
+        self._checking = self._committed.fork()
+        self._checking.begin(self.state.time)
+
+    # Rounds
+
+    def prepare(self, proposal: Proposal) -> list[bytes]:
+        """Propose what is valid now of the postings that wait, in their order."""
+        chosen, size = [], 0
+        for data in proposal.postings:
+            size += 1 + len(uvarint(len(data))) + len(data)
+            if size > proposal.max_bytes:
+                break
+            chosen.append(data)
+        chain = self._committed.fork()
+        chain.begin(proposal.time)
+        try:
+            results = chain.offer_many(chosen)
+        except (AttachmentMissing, DamagedBlob) as error:
+            self._rare.warn("prepare", f"An empty block is proposed: {error}")
+            return []
+        taken = tuple(result.data for result in results if isinstance(result, Posting))
+        self._filled = _Filled((proposal.height, proposal.time, taken), chain, None)
+        return list(taken)
+
+    def process(self, proposal: Proposal) -> bool:
+        """Vote for a proposal only if every posting in it is valid here and now."""
+        for data in proposal.postings:
+            running = self.verification_of(data)
+            if running is not None:
+                self._wait_for(running)
+        try:
+            filled = self._fill(proposal)
+        except (AttachmentMissing, DamagedBlob) as error:
+            self._rare.warn("process", f"Block {proposal.height} is not voted for now: {error}")
+            if isinstance(error, AttachmentMissing):
+                self._fetch(error.sha256)
+            return False
+        if filled.refused is not None:
+            self._rare.warn(
+                "proposal",
+                f"The proposal of {proposal.proposer.hex()[:16]} for block {proposal.height} is refused: "
+                f"{filled.refused}",
+            )
+        return filled.refused is None
+
+    def finalize(self, proposal: Proposal) -> bytes:
+        """Fill the decided block; what is missing for it is fetched, however long it takes.
+
+        Raises ``BoardBroken``.
+        """
+        if proposal.misbehaviour:
+            log.warning("Block %d brings evidence of %d faults.", proposal.height, proposal.misbehaviour)
+        filled = self._with_blobs(self.state, lambda: self._fill(proposal))
+        if filled.refused is not None:
+            raise BoardBroken(
+                f"The validators decided block {proposal.height}, and it breaks a rule: {filled.refused} "
+                "This node stops."
+            )
+        state = filled.chain.state
+        if filled.header is None:
+            filled.kept = [
+                blob
+                for data in proposal.postings
+                for blob in retention.kept_by(state, Posting.from_bytes(data).body)
+            ]
+            filled.header = self._with_blobs(state, filled.chain.seal)
+        return state.tip
+
+    def commit(self) -> int:
+        """Keep the decided block. Our own blocks stay for ever, and so do the engine's."""
+        filled = self._filled
+        if filled is None or filled.header is None:
+            raise StoreError("The engine commits a block that it did not decide.")
+        header, postings = filled.header, filled.name[2]
+        self._committed, self._filled = filled.chain, None
+        self._keep_blobs([*filled.kept, *retention.kept_by_exclusion(self.state)])
+        self._since_snapshot += 1
+        due = self._since_snapshot >= self.config.snapshot_blocks and snapshot.is_worth(
+            self.state, self._since_snapshot
+        )
+        block = Block(header=header, commit=(), postings=postings)
+        self.store.append(block, snapshot.encode(self.state) if due else None)
+        if due:
+            self._since_snapshot = 0
+        for data in postings:
+            self.metrics.accepted(type(Posting.from_bytes(data).body).__name__, len(data))
+        self._begin_checks()
+        self.blobs.prune(header.height)
+        self.on_block(header.height)
+        return 0
+
+    def _fill(self, proposal: Proposal) -> _Filled:
+        """Fill a block on a fork of the committed state, once for a proposal."""
+        name = (proposal.height, proposal.time, proposal.postings)
+        if self._filled is None or self._filled.name != name:
+            chain = self._committed.fork()
+            if proposal.height != chain.state.height + 1:
+                raise StoreError(f"The engine is at block {proposal.height}, not {chain.state.height + 1}.")
+            chain.begin(proposal.time)
+            results = chain.offer_many(proposal.postings)
+            refused = next((result for result in results if isinstance(result, Rejected)), None)
+            self._filled = _Filled(name, chain, refused)
+        return self._filled
+
+    # Blobs
+
+    def _with_blobs(self, state: State, work: Callable[[], T], attempts: int | None = None) -> T:
+        """Do something that reads blobs; those that are missing are fetched from other holders first."""
+        while True:
+            try:
+                return work()
+            except AttachmentMissing as error:
+                self._rare.warn("missing", f"{error} It is fetched from other validators.")
+                if attempts is not None:
+                    attempts -= 1
+                    if attempts <= 0:
+                        raise
+                try:
+                    self.holders.fetch(error.sha256, state.height + self.config.receipt_blocks).result()
+                except AttachmentMissing:
+                    if self._stopping.wait(WAIT_SECONDS):
+                        raise error from None
+
+    def _fetch(self, sha256: BlobHash) -> "Future[None]":
+        return self.holders.fetch(sha256, self.state.height + self.config.receipt_blocks)
+
+    def _keep_blobs(self, kept: Sequence[retention.KeptBlob]) -> None:
+        """Keep the blobs of a block for as long as they are needed; those that are missing are fetched."""
+        self._keep([blob for blob in kept if self.blobs.contains(blob.sha256)])
+        for blob in kept:
+            if not self.blobs.contains(blob.sha256):
+                self._fetch(blob.sha256).add_done_callback(lambda done, b=blob: self._keep_late(done, b))  # type: ignore[misc]
+
+    def _keep_late(self, done: "Future[None]", blob: retention.KeptBlob) -> None:
+        if done.cancelled() or done.exception() is not None:
+            log.warning("The blob %s of a decided block is not here.", blob.sha256.hex())
+            return
+        try:
+            self._keep([blob])
+        except AnofelError as error:
+            log.warning("A fetched blob is not kept: %s", error)
+
+    @staticmethod
+    def _wait_for(running: "Future[None]") -> None:
+        try:
+            running.result(VERIFY_SECONDS)
+        except FutureTimeout:
+            log.warning("A verification takes longer than %.0f seconds.", VERIFY_SECONDS)
