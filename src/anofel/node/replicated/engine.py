@@ -279,7 +279,7 @@ class EngineRpc:
             if "already exists in cache" in str(error):
                 return None
             raise
-        return Taken(int(found["code"]), base64.b64decode(found["data"] or ""))
+        return Taken(int(found["code"]), bytes.fromhex(found["data"] or ""))
 
     def seal(self, height: int, genesis: Genesis) -> Seal:
         """Return what vouches for a block that the engine decided. Raises ``EngineAnswer``."""
