@@ -130,13 +130,22 @@ def running(validators: Validators, *numbers: int) -> Iterator[dict[int, NodePro
             nodes[number] = start(validators, number)
         yield nodes
     finally:
-        for node in nodes.values():
+        for node in _STARTED:
             if node.process.poll() is None:
                 node.process.terminate()
-        for node in nodes.values():
+        for node in _STARTED:
             if node.process.poll() is None:
                 node.wait()
+            for stream in (node.process.stdout, node.process.stderr):
+                if stream is not None:
+                    stream.close()
+        _STARTED.clear()
 
 
 def start(validators: Validators, number: int) -> NodeProcess:
-    return NodeProcess(validators.path(number), port=validators.ports[number])
+    """Start one; ``running`` ends it."""
+    _STARTED.append(NodeProcess(validators.path(number), port=validators.ports[number]))
+    return _STARTED[-1]
+
+
+_STARTED: list[NodeProcess] = []

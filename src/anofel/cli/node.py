@@ -29,7 +29,9 @@ from anofel.cli.role_options import (
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from anofel.node.init import BoardNumbers
     from anofel.primitives import CertifierKey
+    from anofel.proofs.keys import KeyDirectory
 
 app = typer.Typer(no_args_is_help=True, help="The bulletin board: make one, run it, look at it.")
 
@@ -152,6 +154,20 @@ def init(
             rich_help_panel="Several validators",
         ),
     ] = 26_656,
+    request: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="A validator's request.json; repeat it for each. Makes their genesis and addresses.",
+            rich_help_panel="Several validators",
+        ),
+    ] = None,
+    nonce: Annotated[
+        str,
+        typer.Option(
+            help="With --request: the 64 digits that the requests were made for.",
+            rich_help_panel="Several validators",
+        ),
+    ] = "",
     as_json: JsonOption = False,
 ) -> None:
     """Make a board and the directory of its node. What genesis fixes never changes.
@@ -188,6 +204,19 @@ def init(
         max_key_bytes=max_key_bytes,
         max_model_bytes=max_model_bytes,
     )
+    if request:
+        _begin_together(
+            directory,
+            request,
+            name=name,
+            nonce=nonce,
+            roots=root or [],
+            keys=opened,
+            numbers=BoardNumbers(round(interval * 1000), bundle_size, bundle_wait, classes, limits),
+            allow_insecure_keys=insecure_development_keys,
+            as_json=as_json,
+        )
+        return
     if insecure_test_ca is None:
         trust = real_trust(root or [], storage_certificate, storage_key)
     else:
@@ -241,6 +270,120 @@ def init(
     if not as_json:
         first = directory / "node0" if validators else directory
         note(f"Run it with: anofel node run {first}" + (" and so on, each by itself" if validators else ""))
+
+
+def _begin_together(
+    directory: Path,
+    requests: list[Path],
+    *,
+    name: str,
+    nonce: str,
+    roots: list[Path],
+    keys: "KeyDirectory",
+    numbers: "BoardNumbers",
+    allow_insecure_keys: bool,
+    as_json: bool,
+) -> None:
+    """Put the requests of several institutions into a genesis."""
+    from anofel.board.engines import fault_tolerance
+    from anofel.node.init import roots_alone
+    from anofel.node.replicated.requests import make_genesis, read_nonce, read_request
+
+    trust = roots_alone(roots)
+    if trust.insecure:
+        warn_test_authority()
+    genesis = make_genesis(
+        directory,
+        [read_request(path) for path in requests],
+        name=name,
+        nonce=read_nonce(nonce),
+        trust=trust,
+        keys=keys,
+        clock=numbers,
+        allow_insecure_keys=allow_insecure_keys,
+    )
+    if genesis.insecure:
+        warn_insecure(f"this board is INSECURE: {genesis.insecure}; every audit says so")
+    made = {
+        "directory": str(directory),
+        "genesis": genesis.hash.hex(),
+        "validators": len(genesis.validators),
+        "may_be_faulty": fault_tolerance(genesis),
+        "insecure": genesis.insecure,
+    }
+    _show(f"Genesis in {directory}", made, as_json=as_json)
+    if not as_json:
+        note("Send both files to every validator, who joins with: anofel node join")
+
+
+@app.command()
+def request(
+    out: Annotated[Path, typer.Argument(help="A new directory for the validator.", show_default=False)],
+    name: Annotated[str, typer.Option(help="The validator's name, for people.", show_default=False)],
+    nonce: Annotated[
+        str, typer.Option(help="The organiser's 64 digits (openssl rand -hex 32).", show_default=False)
+    ],
+    certificate: Annotated[
+        Path, typer.Option(help="The validator's certificate, a chain in PEM.", show_default=False)
+    ],
+    key: Annotated[Path, typer.Option(help="Its key in PEM, which only you may read.", show_default=False)],
+    storage_certificate: Annotated[
+        Path, typer.Option(help="Its storage certificate, a chain in PEM.", show_default=False)
+    ],
+    storage_key: Annotated[Path, typer.Option(help="Its key in PEM.", show_default=False)],
+    peer: Annotated[
+        str, typer.Option(help="How other validators reach its engine, HOST:PORT.", show_default=False)
+    ],
+    url: Annotated[str, typer.Option(help="How everybody reaches its node: https://….", show_default=False)],
+    listen: Annotated[str, typer.Option(help="Where its engine listens.")] = "0.0.0.0:26656",
+    as_json: JsonOption = False,
+) -> None:
+    """Ask to be a validator of a board that several institutions begin; the keys stay here.
+
+    Example: anofel node request validator --name Clinic --nonce 4f…e1 --certificate validator.pem
+    --key validator-key.pem --storage-certificate storage.pem --storage-key storage-key.pem
+    --peer clinic.example:26656 --url https://board.clinic.example
+    """
+    from anofel.node.replicated.requests import REQUEST, make_request, read_nonce
+    from anofel.pki.certificates import RoleKey
+
+    make_request(
+        out,
+        name=name,
+        nonce=read_nonce(nonce),
+        validator=RoleKey.from_files(certificate, key),
+        storage=RoleKey.from_files(storage_certificate, storage_key),
+        listen=listen,
+        peer=peer,
+        url=url,
+    )
+    _show(f"A validator in {out}", {"send": str(out / REQUEST)}, as_json=as_json)
+
+
+@app.command()
+def join(
+    directory: Annotated[Path, typer.Argument(help="The directory of the request.", show_default=False)],
+    genesis: Annotated[Path, typer.Option(help="The genesis.bin of the board.", show_default=False)],
+    network: Annotated[Path, typer.Option(help="The network.toml beside it.", show_default=False)],
+    keys: Annotated[Path, typer.Option(help="A directory of proof keys.", show_default=False)],
+    as_json: JsonOption = False,
+) -> None:
+    """Take up the place that a genesis gives to a request, if it is the one that was asked for.
+
+    Example: anofel node join validator --genesis genesis.bin --network network.toml --keys keys
+    """
+    from anofel.node.replicated.requests import join as join_board
+    from anofel.proofs.ceremony.finished import open_verified
+
+    with progress_bar("Reading the keys") as progress:
+        opened = open_verified(keys, on_progress=progress)
+    joined, faulty = join_board(directory, genesis, network, opened)
+    if joined.insecure:
+        warn_insecure(f"this board is INSECURE: {joined.insecure}")
+    shown = {"genesis": joined.hash.hex(), "validators": len(joined.validators), "may_be_faulty": faulty}
+    _show(f"The board of {directory}", shown, as_json=as_json)
+    if not as_json:
+        note(f"Run it with: anofel node run {directory}")
 
 
 @app.command()

@@ -38,7 +38,7 @@ class NodeFailed(AnofelError):
 
 
 @dataclass(frozen=True, slots=True)
-class Tip:
+class LastBlock:
     """The last block, as requests see it."""
 
     height: int
@@ -68,9 +68,9 @@ class BoardService:
         self._last_block = time.monotonic()
         self.tip = self._tip_of(node.height)
 
-    def _tip_of(self, height: int) -> Tip:
+    def _tip_of(self, height: int) -> LastBlock:
         genesis, header = self.node.genesis, self.reader.header(height)
-        return Tip(height, header.hash(genesis.hash), header.time) if header else _before(genesis)
+        return LastBlock(height, header.hash(genesis.hash), header.time) if header else _before(genesis)
 
     def start(self) -> None:
         """Begin to work."""
@@ -176,5 +176,5 @@ class BoardService:
         return self.tip.height >= height
 
 
-def _before(genesis: Genesis) -> Tip:
-    return Tip(0, genesis.hash, genesis.time)
+def _before(genesis: Genesis) -> LastBlock:
+    return LastBlock(0, genesis.hash, genesis.time)

@@ -39,8 +39,17 @@ class BoardTrust:
     """Whom a board believes: certificate roots, its storage holder, and what is insecure about them."""
 
     roots: tuple[bytes, ...]
-    storage: RoleKey
+    storage: RoleKey | None
+    """None where the validators bring their own."""
     insecure: bool
+
+
+def roots_alone(roots: Sequence[Path]) -> BoardTrust:
+    """Read roots from files; that of a TEST authority makes the board insecure. Raises ``InvalidInput``."""
+    found = _read_roots(roots)
+    if not found:
+        raise InvalidInput("A board needs --root.")
+    return BoardTrust(found, None, insecure=any(_is_test_root(root) for root in found))
 
 
 def real_trust(roots: Sequence[Path], certificate: Path | None, key: Path | None) -> BoardTrust:
@@ -87,7 +96,9 @@ def make_node(
 ) -> Genesis:
     """Make a board and write its node's directory. Raises ``AnofelError``."""
     check_usable(keys, allow_insecure_keys=allow_insecure_keys)
-    validator = MessageSecret.generate()
+    storage, validator = trust.storage, MessageSecret.generate()
+    if storage is None:
+        raise InvalidInput("A board of one node needs a storage certificate and its key.")
     genesis = genesis_of(
         name=name,
         trust=trust,
@@ -96,10 +107,10 @@ def make_node(
         nonce=secrets.token_bytes(32),
         engine=Engine.EMBEDDED,
         validators=(Validator(key=validator.public_key().to_bytes(), power=1),),
-        holders=(trust.storage.chain,),
+        holders=(storage.chain,),
         quorum=1,
     )
-    write_node(directory, genesis, validator, trust.storage, keys, config)
+    write_node(directory, genesis, validator, storage, keys, config)
     return genesis
 
 
