@@ -7,7 +7,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -31,6 +31,7 @@ from anofel.node.replicated.engine import (
 from anofel.node.replicated.node import LATER, Refusal, ReplicatedNode
 from anofel.primitives import MessageSecret
 
+Result = TypeVar("Result")
 POST_SECONDS: Final = 60.0
 """How long a posting's author waits at most for a verification that takes long."""
 SEAL_PAUSE: Final = 0.05
@@ -97,6 +98,10 @@ class ReplicatedService(BoardService):
 
     def _refuse_waiting(self, why: AnofelError) -> None:
         """Nobody waits here: an answer comes from the engine, or not at all."""
+
+    async def read(self, call: Callable[[ReplicatedNode], Result]) -> Result:
+        """Let the thread of rounds read something of the node between two questions of the engine."""
+        return await asyncio.get_running_loop().run_in_executor(self.abci.rounds, call, self.node)
 
     async def _work(self, call: Callable[[], Any]) -> Any:
         return await asyncio.get_running_loop().run_in_executor(self.abci.rounds, call)

@@ -105,6 +105,12 @@ class BlobStore:
             self._index.start_upload(temporary.name, sha256)
         return Upload(sha256, length, expires, temporary, self._reserve, self._admit, self._drop)
 
+    def contains(self, sha256: BlobHash) -> bool:
+        """Whether the blob can be read now."""
+        with self._lock:
+            entry = self._index.find(sha256)
+            return entry is not None and entry.present
+
     def length(self, sha256: BlobHash) -> int:
         """Return a blob's length. Raises BlobUnknown."""
         return self._entry(sha256).length
