@@ -13,11 +13,12 @@ import shlex
 import sys
 import tempfile
 from contextlib import ExitStack
+from importlib.resources import files
 from pathlib import Path
 from subprocess import PIPE, Popen
 
 HERE = Path(__file__).resolve().parent
-TASK = HERE.parent / "src" / "anofel" / "tasks" / "examples" / "mnist-four.toml"
+TASK = files("anofel.tasks") / "examples" / "mnist-four.toml"
 POLICY = HERE / "policies" / "mnist-four.toml"
 CLOCK = "--interval 0.5 --bundle-size 1 --bundle-wait 1 --size-class 100000:4 --post-from 10 --train 60"
 MEMBERS, CLIENTS = "abc", ("client-1", "client-2", "client-3", "client-4")
