@@ -30,7 +30,7 @@ import (
 )
 
 // Checks in a row, as bench_proofs has them.
-const checks = 20
+const checks = 200
 
 func must[T any](value T, err error) T {
 	insist(err)
