@@ -22,6 +22,10 @@ pub mod lattice {
     use crate::count::count::CastBit;
     use crate::error::PreparationUsed;
 
+    /// The norm of a proven contribution, the number of liars, and the ranges of single coordinates
+    /// (coordinate, low, high).
+    type Promised = (u64, u32, Vec<(usize, i64, i64)>);
+
     /// The widths of one task's vectors.
     #[pyclass(frozen)]
     struct Codec {
@@ -31,14 +35,13 @@ pub mod lattice {
 
     #[pymethods]
     impl Codec {
-        /// `proven` is the norm of a proven contribution, the number of liars, and the ranges of single
-        /// coordinates (coordinate, low, high), if there is a proof.
+        /// `proven` is there if contributions are proven.
         #[new]
         fn new(
             length: usize,
             bound: u64,
             max_posts: u32,
-            proven: Option<(u64, u32, Vec<(usize, i64, i64)>)>,
+            proven: Option<Promised>,
         ) -> PyResult<Self> {
             let proven = proven.map(|(norm, max_liars, ranges)| scheme::Proven {
                 norm,
