@@ -64,7 +64,7 @@ with tempfile.TemporaryDirectory() as directory, ExitStack() as running:
     run(f"certifier enroll clinic {key}")
     clinic = address(start(f"certifier run clinic --port 0 {key}"))
     for name in CLIENTS:  # step 1.b: each client has its images certified, and registers
-        floors = "--task digits --max-epsilon 1e9 --max-colluders 0 --min-bundle 1 --first-wait 0"
+        floors = "--task digits --max-epsilon 1000000000 --max-colluders 0 --min-bundle 1 --first-wait 0"
         run(f"client init {name} {board} --data images/{name}.npz --schema '{TASK}' --keys keys {floors}")
         run(f"certifier invite clinic --subject {name} --type 0 --token-only --out {name}.json")
         run(f"client request {name} --certifier {clinic} --invitation {name}.json {key}")

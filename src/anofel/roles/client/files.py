@@ -110,7 +110,7 @@ class _Settings:
     dataset_type: DatasetTypeNumber = 0
     task: str = ""
     owner: str = ""
-    max_epsilon: Annotated[Decimal, between("0.000001", "1000000")]
+    max_epsilon: Annotated[Decimal, between("0.000001", "1000000000")]
     delta: Delta = Decimal("0.00001")
     unit: Literal["client", "record"] = "client"
     relation: Relation = "zero-out"
