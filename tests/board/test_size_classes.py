@@ -106,3 +106,11 @@ def test_privacy_and_simulate_say_it_beforehand(stages: Stages, tmp_path: Path) 
 def test_the_help_shows_the_default_classes() -> None:
     shown = CliRunner().invoke(app, ["node", "init", "--help"], env={"COLUMNS": "300"}).output
     assert ", ".join(f"{length}:{posts}" for length, posts in DEFAULT_SIZES) in shown
+
+
+def test_a_committee_that_proves_no_ranges_takes_no_task_that_asks_for_them() -> None:
+    asking = a_task(metrics={"names": ["accuracy"], "share": "0.5", "proven_ranges": True})
+    check_fits(asking, CLASS, "lattice")
+    with pytest.raises(DoesNotFit, match="paillier proves no ranges"):
+        check_fits(asking, CLASS, "paillier")
+    check_fits(a_task(metrics={"names": ["accuracy"], "share": "0.5"}), CLASS, "paillier")

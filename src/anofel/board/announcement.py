@@ -91,8 +91,13 @@ def check_fits(document: Task, size: Class, scheme: str = schemes.DEFAULT) -> No
 
     Raises ``DoesNotFit``, and ``InvalidInput`` for noise that does not fit.
     """
+    chosen, limits = schemes.by_name(scheme), limits_of(document, size.max_posts)
+    if limits.ranges and not chosen.proves_norm:
+        raise DoesNotFit(
+            f"The scheme {scheme} proves no ranges: leave proven_ranges out, or choose another committee."
+        )
     try:
-        schemes.by_name(scheme).required_bits(limits_of(document, size.max_posts))
+        chosen.required_bits(limits)
     except DoesNotFit as error:
         raise DoesNotFit(
             f"{error} Sums of {size.max_posts} posts need room: lower scale_bits or clipping_norm, or find a "

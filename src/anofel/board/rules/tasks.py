@@ -26,7 +26,11 @@ COMMITTEE = rule("announcement 4", "committee-unknown", "The committee's key is 
 BUSY = rule(
     "announcement 5", "committee-busy", "The committee serves no other task whose bundle has not ended."
 )
-FITS = rule("announcement 6", "task-does-not-fit", "The committee's scheme adds such vectors exactly.")
+FITS = rule(
+    "announcement 6",
+    "task-does-not-fit",
+    "The committee's scheme adds such vectors exactly, and proves what the task asks for.",
+)
 TOO_MANY = rule("announcement 7", "too-many-tasks", "An owner has fewer unended tasks than genesis allows.")
 NOISE = rule(
     "announcement 8",
