@@ -54,7 +54,7 @@ def test_documented_program_runs(tmp_path, monkeypatch):
 
 
 def test_documented_schema_can_be_read():
-    (document,) = blocks("studies.md")
+    document, *_ = blocks("studies.md")
     schema = read_table(document["schema"], Schema, "schema")
     assert isinstance(schema, TableSchema)
     assert schema.feature_names == ("alb", "alb missing", "ca = yes", "ca = metastatic")

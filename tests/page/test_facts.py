@@ -31,7 +31,8 @@ def test_numbers_are_those_of_the_state(board: BoardOnDisk) -> None:
         (2, "summed", 2),
     ]
     assert [one.outcome for one in second.outcomes] == ["summed", "too-few"]
-    assert first.outcomes[0].epsilon == first.epsilon_zero_out
+    assert first.outcomes[0].epsilon == second.epsilon_zero_out
+    assert first.epsilon_zero_out is None, "its owner stated nothing after the second sum"
     assert second.ended
     assert not first.ended
 

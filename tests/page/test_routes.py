@@ -13,6 +13,7 @@ from starlette.testclient import TestClient
 from anofel.look.serve import make_app
 from anofel.look.sources import BoardOnDisk
 from anofel.page.facts import BoardFacts
+from anofel.page.promise import PROMISES
 from anofel.page.routes import CSP
 from anofel.page.source import BlockSummary
 
@@ -180,6 +181,7 @@ def test_the_model_can_be_downloaded(client: TestClient, board: BoardOnDisk) -> 
 
 def test_a_study_says_what_it_promises(client: TestClient, board: BoardOnDisk) -> None:
     study = asyncio.run(board.facts()).studies[0]
+    PROMISES.wait(msgspec.json.encode(study.document))
     text = " ".join(re.sub(r"<[^>]+>", "", client.get(f"/studies/{study.task}").text).split())
     assert f"Protection of one {study.unit}:" in text
     assert "guesses right at most" in text

@@ -32,6 +32,8 @@ from anofel.models.rules import rule_of
 from anofel.tasks.task import Task
 
 MAX_COUNTS = 256
+MOST = (1 << 63) - 1
+"""Sums of metric slots end here: groups are bounded each, and liars could make them all large."""
 MAX_SUMS = 4
 MAX_SUM_BYTES = 128 << 20
 """Encrypted sums, those of all groups of a task."""
@@ -72,8 +74,9 @@ class OpenedSum:
         """What the board keeps of it."""
         opened = b"".join(total.astype("<i8", copy=False).tobytes() for total, _ in self.groups)
         model = None if self.made is None else BlobHash(self.made.digest())
-        own, total = self.before.own_part(self.vector), hashlib.sha256(opened).digest()
-        return SumResult(total, model, self.count, tuple(self.vector[own.size :].tolist()))
+        slots = [total[self.before.own_part(total).size :].tolist() for total, _ in self.groups]
+        reported = tuple(max(-MOST, min(MOST, sum(values))) for values in zip(*slots, strict=True))
+        return SumResult(hashlib.sha256(opened).digest(), model, self.count, reported)
 
 
 class Openings:

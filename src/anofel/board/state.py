@@ -177,7 +177,7 @@ class LedgerEntry:
     replace: int
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Outcome:
     """How an iteration ended for a task: what stays when the iteration itself is forgotten."""
 

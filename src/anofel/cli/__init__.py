@@ -100,6 +100,11 @@ def main() -> None:
         _say_to_programs("wrong-usage", error.format_message(), error.exit_code)
         typer.echo(f"anofel: {error.format_message()}", err=True)
         sys.exit(error.exit_code)
+    except typer.Abort:  # a prompt that nobody answered
+        if "--json" in sys.argv:
+            _say_to_programs("aborted", "The command was ended before it began its work.", 1)
+        typer.echo("Aborted.", err=True)
+        sys.exit(1)
     except Exception:
         traceback.print_exc()
         sys.exit(MISTAKE)

@@ -79,8 +79,13 @@ def demo(
 
 
 def _has_browser() -> bool:
+    """Whether a person sits before a screen: text browsers on servers do not count."""
+    import os
+    import sys
     import webbrowser
 
+    if sys.platform == "linux" and not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
+        return False
     try:
         webbrowser.get()
     except webbrowser.Error:

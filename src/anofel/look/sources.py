@@ -2,9 +2,11 @@
 
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from anofel import stopping
+from anofel.board.attachments import AttachmentMissing, DamagedBlob
 from anofel.board.state import State
 from anofel.board.verification import Verifier
 from anofel.errors import AnofelError, InvalidInput
@@ -23,7 +25,7 @@ from anofel.storage.replay import replay
 class BoardOnDisk:
     """The board of a directory, as far as it goes; verified from its last snapshot on (``PageSource``)."""
 
-    live = False
+    live, own, trouble = False, False, ""
 
     def __init__(self, directory: Path, on_block: Callable[[int, int], None]) -> None:
         """Open a directory that may be in use. Raises ``StoreError``, ``InvalidInput``."""
@@ -76,7 +78,7 @@ class BoardOnDisk:
 class FollowedBoard:
     """The board of a node, followed by a light client that believes nothing of it (``PageSource``)."""
 
-    live = True
+    live, own, trouble = True, False, ""
 
     def __init__(self, client: LightClient, tell: Callable[[str], None]) -> None:
         """Begin with what the client verified; ``tell`` hears of trouble on the way."""
@@ -105,7 +107,16 @@ class FollowedBoard:
         return self._reader.place_of(posting_id)
 
     def blob(self, sha256: BlobHash) -> bytes:
-        """Return a blob, fetched if need be; its bytes are those of its name."""
+        """Return a blob, fetched if need be; its bytes are those of its name.
+
+        With a model those of all tasks of its bundle are fetched, in their order: a request for one
+        alone would tell the node which study is looked at.
+        """
+        bundles = {study.bundle for study in self._facts.studies if study.model == sha256.hex()}
+        for study in self._facts.studies:
+            if study.bundle in bundles and study.model is not None:
+                with suppress(AttachmentMissing, DamagedBlob):
+                    self._client.attachments.read(BlobHash(bytes.fromhex(study.model)))
         return self._client.attachments.read(sha256)
 
     def start(self) -> None:
@@ -135,7 +146,7 @@ class FollowedBoard:
                     trouble = str(error)
                     self._tell(trouble)
                 if not _passes(error):
-                    self.live = False
+                    self.live, self.trouble = False, trouble
                     return
 
 

@@ -1,6 +1,7 @@
 """Step 8′ with groups: one mean from the means of several groups, in integers and the same for everybody.
 
-1. The mean of a group is round(2^16·S / count) for each entry, half to even, in units of 2^−16 of a step.
+1. The mean of a group is round(2^16·S / count) for each entry, half to even, in units of 2^−16 of a step;
+   one beyond ±2^41 steps is cut to them: no group keeps the others from being used.
 2. ``median`` takes the middle of the groups' means for each entry, or the two in the middle.
 3. ``trimmed-mean`` leaves out the ``trim`` smallest and largest for each entry, or fewer so that one is left.
 4. What is kept is added, and divided by how many were kept when the task's rule is applied.
@@ -11,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from anofel.errors import InvalidInput
-from anofel.models.integer_model import Integers, ModelOverflow
+from anofel.models.integer_model import Integers
 from anofel.tasks.task import GroupsSpec
 
 _FRACTION_BITS = 16
@@ -22,7 +23,7 @@ _LIMIT = 1 << (62 - _FRACTION_BITS - 5)
 def combined(spec: GroupsSpec | None, sums: Sequence[tuple[Integers, int]]) -> tuple[Integers, int]:
     """Return sum and divisor of what the rule averages; for one group the group's own.
 
-    ``sums``: of every opened group the sum and its count. Raises ``ModelOverflow``.
+    ``sums``: of every opened group the sum and its count.
     """
     if not sums:
         raise InvalidInput("No group was opened.")
@@ -43,10 +44,9 @@ def _mean(total: Integers, count: int) -> Integers:
     if count < 1 or count >> 32:
         raise InvalidInput("A mean is of 1 to 2^32 - 1 updates.")
     whole, rest = np.divmod(total, np.int64(count))
-    if whole.size and max(int(whole.max()), -int(whole.min())) >= _LIMIT:
-        raise ModelOverflow("The mean of a group is too large for the rule.")
     part, left = np.divmod(rest << _FRACTION_BITS, np.int64(count))
     twice = 2 * left
     up = (twice > count) | ((twice == count) & (part % 2 == 1))
-    mean: Integers = (whole << _FRACTION_BITS) + part + up
+    cut = np.clip(whole, -_LIMIT, _LIMIT)
+    mean: Integers = (cut << _FRACTION_BITS) + np.where(cut == whole, part + up, 0)
     return mean

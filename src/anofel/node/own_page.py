@@ -15,7 +15,7 @@ from anofel.page.facts import BoardFacts, Tip, board_facts
 class OwnPage:
     """The board of a running node (``PageSource``)."""
 
-    live = True
+    live, own, trouble = True, True, ""
 
     def __init__(self, service: BoardService) -> None:
         self._service = service

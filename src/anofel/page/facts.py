@@ -159,6 +159,7 @@ class StudyFacts:
     releases: int
     max_releases: int
     epsilon_zero_out: float | None
+    """As the owner posted it for all releases so far; None if it did not. The board does not check it."""
     epsilon_replace: float | None
     committee: str
     bundle: int | None
@@ -337,8 +338,7 @@ def _read(document: bytes) -> tuple[Task, dict[str, Any]]:
 
 def _study(state: TaskState) -> StudyFacts:
     task, document = _read(state.announcement.document)
-    last = state.ledger[-1] if state.ledger else None
-    plan = Plan.of(task) if task.metrics is not None else None
+    last = next((entry for entry in reversed(state.ledger) if entry.releases == state.releases), None)
     spent = {entry.releases: entry.zero_out / MICRO for entry in state.ledger}
     return StudyFacts(
         task=state.task_id.hex(),
@@ -362,16 +362,20 @@ def _study(state: TaskState) -> StudyFacts:
         model=state.model.hex() if state.model else None,
         announced_at=state.announced_at,
         flaws=("contributions are unproven",) if task.insecure_unproven_contributions else (),
-        outcomes=tuple(_outcome(outcome, spent, plan) for outcome in state.outcomes),
+        outcomes=tuple(_outcome(outcome, spent, state.announcement.document) for outcome in state.outcomes),
         document=document,
     )
 
 
-def _outcome(outcome: Outcome, spent: dict[int, float], plan: Plan | None) -> OutcomeFacts:
-    reported: dict[str, float] = {}
-    if plan is not None and outcome.reported:
-        slots = np.array(outcome.reported, dtype=np.int64)
-        reported = reported_metrics(plan, slots, outcome.opened) or {}
+@lru_cache(maxsize=16 * MAX_KEPT)
+def _reported(document: bytes, sums: tuple[int, ...], count: int) -> dict[str, float]:
+    """Say what an iteration's metric slots tell; iterations that ended do not change."""
+    task, _ = _read(document)
+    slots = np.array(sums, dtype=np.int64)
+    return (reported_metrics(Plan.of(task), slots, count) or {}) if sums else {}
+
+
+def _outcome(outcome: Outcome, spent: dict[int, float], document: bytes) -> OutcomeFacts:
     return OutcomeFacts(
         iteration=outcome.iteration,
         outcome=outcome.progress.value,
@@ -383,7 +387,7 @@ def _outcome(outcome: Outcome, spent: dict[int, float], plan: Plan | None) -> Ou
         opened=outcome.opened,
         releases=outcome.releases,
         epsilon=spent.get(outcome.releases) if outcome.releases else 0.0,
-        reported=reported,
+        reported=_reported(document, outcome.reported, outcome.opened),
         opened_at=outcome.opened_at,
         closed_at=outcome.closed_at,
         over_at=outcome.over_at,

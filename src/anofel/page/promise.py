@@ -8,15 +8,16 @@ import json
 import subprocess
 import sys
 import threading
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Final
 
 import msgspec
 
 SECONDS: Final = 60.0
+PATIENCE: Final = 0.05
+"""How long a reader waits for it; the page says that it is being computed, and shows it the next time."""
 MAX_KEPT: Final = 1024
-_ONE_AT_A_TIME: Final = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -32,16 +33,47 @@ class Promise:
     epsilon_replace: float | None
 
 
-@lru_cache(maxsize=MAX_KEPT)
-def promise_of(document: bytes) -> Promise | None:
-    """Compute the promise of a task; None if that takes too long or fails. Any thread may ask."""
-    command = [sys.executable, "-P", "-m", "anofel.page.promise"]
-    with _ONE_AT_A_TIME:
+class Promises:
+    """The promises of a board's tasks: each is computed once, one after the other, whoever asks."""
+
+    def __init__(self) -> None:
+        self._turn = threading.Lock()
+        self._worker = ThreadPoolExecutor(1, thread_name_prefix="anofel-promise")
+        self._found: dict[bytes, Future[Promise | None]] = {}
+
+    def of(self, document: bytes) -> Promise | None:
+        """Return the promise of a task; None while it is computed, or if it could not be.
+
+        Any thread may ask.
+        """
+        with self._turn:
+            found = self._found.get(document)
+            if found is None or (found.done() and found.result() is None):
+                while len(self._found) >= MAX_KEPT:
+                    del self._found[next(iter(self._found))]
+                found = self._found[document] = self._worker.submit(_compute, document)
         try:
-            done = subprocess.run(command, input=document, capture_output=True, timeout=SECONDS, check=True)
-            return msgspec.json.decode(done.stdout, type=Promise)
-        except (subprocess.SubprocessError, OSError, msgspec.MsgspecError):
+            return found.result(PATIENCE)
+        except TimeoutError:
             return None
+
+    def wait(self, document: bytes) -> Promise | None:
+        """Compute the promise of a task, however long it takes."""
+        self.of(document)
+        return self._found[document].result()
+
+
+def _compute(document: bytes) -> Promise | None:
+    """Compute a promise in a process of its own; None if that takes too long or fails."""
+    command = [sys.executable, "-P", "-m", "anofel.page.promise"]
+    try:
+        done = subprocess.run(command, input=document, capture_output=True, timeout=SECONDS, check=True)
+        return msgspec.json.decode(done.stdout, type=Promise)
+    except (subprocess.SubprocessError, OSError, msgspec.MsgspecError):
+        return None
+
+
+PROMISES: Final = Promises()
 
 
 def main() -> None:

@@ -18,7 +18,7 @@ from anofel.ids import PostingId
 from anofel.page.charts import line_chart
 from anofel.page.facts import StudyFacts
 from anofel.page.figure import figure
-from anofel.page.promise import promise_of
+from anofel.page.promise import PROMISES
 from anofel.page.source import MAX_LISTED, PageSource, find_posting, summaries, summary
 from anofel.page.words import STEPS, duration, size
 from anofel.serving.problems import PROBLEM, problem_content
@@ -67,7 +67,13 @@ async def _html(request: Request, name: str, title: str, status: int = 200, **va
     source = source_of(request)
     facts = values.pop("facts", None) or await source.facts()
     text = _TEMPLATES.get_template(name).render(
-        board=facts, title=title, live=source.live, here=request.url.path, **values
+        board=facts,
+        title=title,
+        live=source.live,
+        own=source.own,
+        trouble=source.trouble,
+        here=request.url.path,
+        **values,
     )
     return Response(text, status, _HEADERS, "text/html")
 
@@ -101,7 +107,7 @@ async def study(request: Request) -> Response:
     found = facts.study(request.path_params["task"])
     if found is None:
         return await _missing(request, "This board has no such study.")
-    promise = await run_in_threadpool(promise_of, msgspec.json.encode(found.document))
+    promise = await run_in_threadpool(PROMISES.of, msgspec.json.encode(found.document))
     members = next(one for one in facts.committees if one.key_id == found.committee)
     return await _html(
         request,
@@ -119,7 +125,7 @@ def _charts(found: StudyFacts) -> list[Any]:
     outcomes = found.outcomes
     drawn = [
         line_chart(
-            "ε spent (zero-out)",
+            "ε as the owner states it (zero-out)",
             [(one.iteration, one.epsilon) for one in outcomes if one.epsilon is not None],
             steps=True,
         ),
@@ -203,7 +209,12 @@ async def static(request: Request) -> Response:
 
 async def get_board(request: Request) -> Response:
     """Return everything that the page shows of the board, but its blocks."""
-    return _json(await source_of(request).facts())
+    facts = await source_of(request).facts()
+    kept = getattr(request.app.state, "board_json", None)
+    if kept is None or kept[0] is not facts:
+        kept = request.app.state.board_json = facts, _json(facts)
+    answer: Response = kept[1]
+    return answer
 
 
 async def get_summaries(request: Request) -> Response:

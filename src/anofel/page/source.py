@@ -10,6 +10,10 @@ from anofel.page.postings import PostingFacts, posting_facts
 
 MAX_LISTED = 100
 """Blocks in one list."""
+MAX_POSTINGS = 300
+"""Postings of a block in a list."""
+MAX_KEPT = 1024
+"""Blocks that stay read."""
 
 
 class PageSource(Protocol):
@@ -17,6 +21,10 @@ class PageSource(Protocol):
 
     live: bool
     """Whether blocks still come."""
+    own: bool
+    """Whether a node shows its own board; otherwise the page is made where it is read."""
+    trouble: str
+    """Why no blocks come any more, if that is known."""
 
     @property
     def genesis_hash(self) -> GenesisHash:
@@ -57,16 +65,22 @@ class BlockSummary:
     height: int
     hash: str
     time: int
+    num_postings: int
     postings: tuple[ListedPosting, ...]
+    """The first of them, a few hundred at most."""
+
+
+_SUMMARIES: dict[tuple[GenesisHash, int], BlockSummary] = {}
 
 
 def summary(source: PageSource, block: Block) -> BlockSummary:
     """Say what is in a block."""
-    postings = [Posting.from_bytes(data) for data in block.postings]
+    postings = [Posting.from_bytes(data) for data in block.postings[:MAX_POSTINGS]]
     return BlockSummary(
         height=block.header.height,
         hash=block.header.hash(source.genesis_hash).hex(),
         time=block.header.time,
+        num_postings=len(block.postings),
         postings=tuple(
             ListedPosting(id=one.id.hex(), kind=type(one.body).__name__, num_bytes=len(one.data))
             for one in postings
@@ -76,11 +90,18 @@ def summary(source: PageSource, block: Block) -> BlockSummary:
 
 def summaries(source: PageSource, before: int, limit: int) -> list[BlockSummary]:
     """Return the blocks below a height, newest first."""
-    found = []
-    for height in range(before - 1, max(0, before - 1 - limit), -1):
-        block = source.block(height)
-        if block is not None:
-            found.append(summary(source, block))
+    heights = range(before - 1, max(0, before - 1 - limit), -1)
+    return [one for one in (_summary_at(source, height) for height in heights) if one is not None]
+
+
+def _summary_at(source: PageSource, height: int) -> BlockSummary | None:
+    """Read a block for a list, once: it never changes, and lists overlap."""
+    name = source.genesis_hash, height
+    found = _SUMMARIES.get(name)
+    if found is None and (block := source.block(height)) is not None:
+        while len(_SUMMARIES) >= MAX_KEPT:
+            _SUMMARIES.pop(next(iter(_SUMMARIES)), None)
+        found = _SUMMARIES[name] = summary(source, block)
     return found
 
 
