@@ -145,9 +145,9 @@ def test_a_client_looks_at_everybody_who_held_the_key(stages: Stages) -> None:
     allowed = tuple(Aggregators.parse(member.name) for member in (*after, *others))
     next_iteration(world)
     with pytest.raises(FloorNotMet, match="epoch 0.* does not allow"):
-        Trust(allowed=allowed).check_bundle(state, world.bundle())
+        Trust(allowed=allowed, max_colluders=0).check_bundle(state, world.bundle())
     required = tuple(Aggregators.parse(member.name) for member in (*after, *others))
     with pytest.raises(FloorNotMet, match="epoch 0.* none that this client requires"):
-        Trust(required=required).check_bundle(state, world.bundle())
+        Trust(required=required, max_colluders=0).check_bundle(state, world.bundle())
     everyone = (*allowed, *(Aggregators.parse(member.name) for member in before))
-    Trust(allowed=everyone, required=everyone).check_bundle(state, world.bundle())
+    Trust(allowed=everyone, required=everyone, max_colluders=0).check_bundle(state, world.bundle())

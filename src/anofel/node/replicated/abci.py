@@ -45,7 +45,7 @@ class Proposal:
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class CheckedTx:
     """Whether a posting may wait for a block; ``data`` says why not."""
 
     code: int = 0
@@ -73,7 +73,7 @@ class Application(Protocol):
         """Return the hash that the first header names."""
         ...
 
-    def check(self, offered: list[tuple[bytes, bool]]) -> list[Checked]:
+    def check(self, offered: list[tuple[bytes, bool]]) -> list[CheckedTx]:
         """Say which postings may wait for a block; the flag says that they were checked before."""
         ...
 
@@ -162,7 +162,7 @@ class AbciServer:
         return message(_ANSWER[kind], content)
 
 
-def _checked(result: Checked) -> bytes:
+def _checked(result: CheckedTx) -> bytes:
     body = number(1, result.code) + octets(2, result.data) + number(5, 1)
     return message(_ANSWER[CHECK_TX], body)
 

@@ -39,7 +39,7 @@ from anofel.messages.postings import posting_id
 from anofel.node.board_node import BoardNode
 from anofel.node.files import BLOBS, NodeFiles, read_node
 from anofel.node.metrics import Metrics
-from anofel.node.replicated.abci import Checked, InitChain, Proposal
+from anofel.node.replicated.abci import CheckedTx, InitChain, Proposal
 from anofel.node.replicated.blobs import Holders
 from anofel.node.replicated.network import Network, read_network
 from anofel.proofs.statements import RegistrationVerifier, SubmissionVerifier
@@ -68,7 +68,7 @@ class BoardBroken(AnofelError):
     code = "board-broken"
 
 
-class Refusal(msgspec.Struct, frozen=True):
+class RefusalNote(msgspec.Struct, frozen=True):
     """Why a posting was refused, on its way through the engine."""
 
     code: str
@@ -192,7 +192,7 @@ class ReplicatedNode(BoardNode):
 
     # Postings that come in, in the thread of checks
 
-    def check(self, offered: list[tuple[bytes, bool]]) -> list[Checked]:
+    def check(self, offered: list[tuple[bytes, bool]]) -> list[CheckedTx]:
         """Say which postings may wait for a block. Nothing here is slow."""
         chain = self._checking
         chain.state.num_postings = chain.state.num_bytes = 0  # how many may wait is the engine's affair
@@ -212,16 +212,16 @@ class ReplicatedNode(BoardNode):
             results = chain.admit_all([postings[p] for p in quick], [first[p] for p in quick])
         except (AttachmentMissing, DamagedBlob) as error:
             self._rare.warn("check", f"Postings wait: {error}")
-            return [Checked(LATER) for _ in offered]
+            return [CheckedTx(LATER) for _ in offered]
         answers = dict(zip(quick, map(self._checked, results), strict=True))
-        return [answers.get(place, Checked(LATER)) for place in range(len(postings))]
+        return [answers.get(place, CheckedTx(LATER)) for place in range(len(postings))]
 
-    def _checked(self, result: Posting | Rejected) -> Checked:
+    def _checked(self, result: Posting | Rejected) -> CheckedTx:
         if isinstance(result, Posting):
-            return Checked()
+            return CheckedTx()
         self.metrics.rejected(result.code)
         code = LATER if result.rule is BLOCK_FULL else REFUSED
-        return Checked(code, msgspec.json.encode(Refusal(result.code, result.detail, result.culprit)))
+        return CheckedTx(code, msgspec.json.encode(RefusalNote(result.code, result.detail, result.culprit)))
 
     def verification_of(self, posting: bytes) -> "Future[None] | None":
         """Return the verification of a posting that is under way, if there is one."""

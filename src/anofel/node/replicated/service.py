@@ -28,7 +28,7 @@ from anofel.node.replicated.engine import (
     EngineRpc,
     write_home,
 )
-from anofel.node.replicated.node import LATER, Refusal, ReplicatedNode
+from anofel.node.replicated.node import LATER, RefusalNote, ReplicatedNode
 from anofel.primitives import MessageSecret
 
 Result = TypeVar("Result")
@@ -197,7 +197,7 @@ class ReplicatedService(BoardService):
 
 def _refusal(data: bytes) -> AnofelError:
     try:
-        refusal = msgspec.json.decode(data, type=Refusal)
+        refusal = msgspec.json.decode(data, type=RefusalNote)
         return Rejected(RULES[refusal.code], refusal.detail, refusal.culprit)
     except (msgspec.MsgspecError, KeyError):
         return Unverifiable("The posting could not be verified now.")
