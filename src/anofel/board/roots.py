@@ -5,6 +5,7 @@ covered by the ``history`` of the record, which names the postings.
 """
 
 from collections.abc import Iterator
+from functools import lru_cache
 
 from anofel.board.state import (
     Agreement,
@@ -87,7 +88,13 @@ def _task(task: TaskState) -> Iterator[Part]:
     yield from (task.model, task.model_iteration, task.next_model, int(task.summed), task.releases)
     yield from (int(task.ended), task.history)
     for outcome in task.outcomes:
-        yield digest("outcome", _outcome(outcome))
+        yield _outcome_digest(outcome)
+
+
+@lru_cache(maxsize=1 << 16)
+def _outcome_digest(outcome: Outcome) -> bytes:
+    """Hash an outcome once: it never changes, and a task has many."""
+    return digest("outcome", _outcome(outcome))
 
 
 def _outcome(outcome: Outcome) -> Iterator[Part]:
