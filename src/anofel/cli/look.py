@@ -40,7 +40,7 @@ def look(
             if as_json:
                 print_json({"url": url, "genesis": source.genesis_hash.hex(), "height": source.height})
             else:
-                typer.echo(f"The board at block {source.height} is at {url} until Ctrl-C.")
+                typer.echo(f"The page of the board, at block {source.height}, answers at {url} until Ctrl-C.")
             if browser:
                 typer.launch(url)
 
