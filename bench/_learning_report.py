@@ -28,8 +28,7 @@ experiments leave out, after a few iterations each. In mnist-iid the protected v
 iteration and central training (which the command now trains for 40 iterations) are of earlier runs. The
 settings of the linear models on scattering features were chosen on a tenth of the training rows of MNIST, in
 about twenty tries (if those rows were private, so many private runs would cost roughly √20 times the ε of
-one), and taken over for the others. Those of the survival studies were set beforehand. No test row was
-looked at for either."""
+one), and taken over for the others. No test row was looked at for them."""
 
 LITERATURE = {
     "mnist": "0.987 at ε = 3 [1]",
