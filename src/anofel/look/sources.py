@@ -22,10 +22,35 @@ from anofel.storage.blocks import BlockStore
 from anofel.storage.replay import replay
 
 
-class BoardOnDisk:
+class _ReadBoard:
+    """What both have: facts of a verified state, and the blocks beside it."""
+
+    own = False
+    _facts: BoardFacts
+    _reader: BlockReader
+
+    @property
+    def height(self) -> int:
+        """The last block that was verified."""
+        return self._facts.height
+
+    async def facts(self) -> BoardFacts:
+        """Say what the board looks like after its last block."""
+        return self._facts
+
+    def block(self, height: int) -> Block | None:
+        """Return a block."""
+        return self._reader.block(height)
+
+    def place_of(self, posting_id: PostingId) -> tuple[int, int] | None:
+        """Return height and place of a posting in a block."""
+        return self._reader.place_of(posting_id)
+
+
+class BoardOnDisk(_ReadBoard):
     """The board of a directory, as far as it goes; verified from its last snapshot on (``PageSource``)."""
 
-    live, own, trouble = False, False, ""
+    live, trouble = False, ""
 
     def __init__(self, directory: Path, on_block: Callable[[int, int], None]) -> None:
         """Open a directory that may be in use. Raises ``StoreError``, ``InvalidInput``."""
@@ -46,23 +71,6 @@ class BoardOnDisk:
         self._facts = _facts_of(chain.state)
         self._reader, self._attachments = BlockReader(directory), attachments
 
-    @property
-    def height(self) -> int:
-        """The last block."""
-        return self._facts.height
-
-    async def facts(self) -> BoardFacts:
-        """Say what the board looks like after its last block."""
-        return self._facts
-
-    def block(self, height: int) -> Block | None:
-        """Return a block."""
-        return self._reader.block(height)
-
-    def place_of(self, posting_id: PostingId) -> tuple[int, int] | None:
-        """Return height and place of a posting in a block."""
-        return self._reader.place_of(posting_id)
-
     def blob(self, sha256: BlobHash) -> bytes:
         """Return a blob. Raises ``AttachmentMissing``, ``DamagedBlob``."""
         return self._attachments.read(sha256)
@@ -75,10 +83,10 @@ class BoardOnDisk:
         self._reader.close()
 
 
-class FollowedBoard:
+class FollowedBoard(_ReadBoard):
     """The board of a node, followed by a light client that believes nothing of it (``PageSource``)."""
 
-    live, own, trouble = True, False, ""
+    live, trouble = True, ""
 
     def __init__(self, client: LightClient, tell: Callable[[str], None]) -> None:
         """Begin with what the client verified; ``tell`` hears of trouble on the way."""
@@ -88,23 +96,6 @@ class FollowedBoard:
         self._reader = BlockReader(client.directory)
         self.genesis_hash: GenesisHash = client.genesis.hash
         self._facts = _facts_of(client.state)
-
-    @property
-    def height(self) -> int:
-        """The last block that was verified."""
-        return self._facts.height
-
-    async def facts(self) -> BoardFacts:
-        """Say what the board looks like after its last block."""
-        return self._facts
-
-    def block(self, height: int) -> Block | None:
-        """Return a block."""
-        return self._reader.block(height)
-
-    def place_of(self, posting_id: PostingId) -> tuple[int, int] | None:
-        """Return height and place of a posting in a block."""
-        return self._reader.place_of(posting_id)
 
     def blob(self, sha256: BlobHash) -> bytes:
         """Return a blob, fetched if need be; its bytes are those of its name.

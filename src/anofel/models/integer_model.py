@@ -19,6 +19,8 @@ canonical one of its content is refused. This module needs only NumPy and the Ru
 
 import hashlib
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -50,6 +52,17 @@ class ModelOverflow(InvalidInput):
     """A parameter is not finite, or larger than a model may hold."""
 
     code = "model-overflow"
+
+
+@contextmanager
+def _refusals() -> Iterator[None]:
+    """Say in our own errors why the core does not apply an update."""
+    try:
+        yield
+    except OutOfRange as error:
+        raise ModelOverflow(f"The update cannot be applied: {error}.") from None
+    except ValueError as error:
+        raise InvalidInput(f"The update cannot be applied: {error}.") from None
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,7 +223,7 @@ class IntegerMean:
         self._check(model, total)
         velocity = np.zeros_like(model.values) if model.velocity is None else model.velocity
         lr_num, lr_den = self.rate(iteration)
-        try:
+        with _refusals():
             following = update_rule.integer_mean(
                 _bytes(model.values),
                 _bytes(velocity),
@@ -221,10 +234,6 @@ class IntegerMean:
                 count=count,
                 max_mean=self.max_mean,
             )
-        except OutOfRange as error:
-            raise ModelOverflow(f"The update cannot be applied: {error}.") from None
-        except ValueError as error:
-            raise InvalidInput(f"The update cannot be applied: {error}.") from None
         return IntegerModel(
             model.layout,
             model.scale_bits,
@@ -271,7 +280,7 @@ class IntegerAdaptive(IntegerMean):
         self._check(model, total)
         assert model.velocity is not None and model.second is not None  # noqa: PT018 - for the types
         lr_num, lr_den = self.rate(iteration)
-        try:
+        with _refusals():
             following = update_rule.integer_adaptive(
                 _bytes(model.values),
                 _bytes(model.velocity),
@@ -287,10 +296,6 @@ class IntegerAdaptive(IntegerMean):
                 count=count,
                 max_mean=self.max_mean,
             )
-        except OutOfRange as error:
-            raise ModelOverflow(f"The update cannot be applied: {error}.") from None
-        except ValueError as error:
-            raise InvalidInput(f"The update cannot be applied: {error}.") from None
         vectors = map(_integers, (following.values, following.first, following.second))
         return IntegerModel(model.layout, model.scale_bits, *vectors)
 
