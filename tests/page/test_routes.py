@@ -53,7 +53,7 @@ def pages_of(client: TestClient, board: BoardOnDisk) -> Iterator[tuple[str, Page
     todo, done = ["/"], set[str]()
     while todo:
         path = todo.pop()
-        if path in done or path.startswith(("/v1/", "#")):
+        if path in done or path.startswith(("/v1/", "#")) or path.endswith("/card.md"):
             continue
         done.add(path)
         answer = client.get(path)
@@ -114,6 +114,15 @@ def test_what_stands_on_the_board_is_text(board: BoardOnDisk) -> None:
         page = Page(answer.text)
         assert not page.acts
         assert "x" not in page.loads
+
+
+def test_a_study_has_a_card(client: TestClient, board: BoardOnDisk) -> None:
+    facts = asyncio.run(board.facts())
+    answer = client.get(f"/studies/{facts.studies[0].task}/card.md")
+    assert answer.headers["content-type"].startswith("text/markdown")
+    assert answer.text.startswith("---\n")
+    assert facts.genesis in answer.text
+    assert client.get(f"/studies/{'0' * 64}/card.md").status_code == 404
 
 
 def test_the_same_facts_as_documents(client: TestClient, board: BoardOnDisk) -> None:

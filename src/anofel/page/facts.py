@@ -26,6 +26,8 @@ from anofel.board.state import (
     TaskState,
 )
 from anofel.committee.schemes import NAMES
+from anofel.disk.sections import canonical_json
+from anofel.models.card import CardIteration, Course, model_card
 from anofel.page.words import OUTCOMES, PROGRESS, UNITS
 from anofel.privacy.metric_slots import reported_metrics
 from anofel.privacy.plan import Plan
@@ -270,6 +272,29 @@ def _run(run: KeyRun) -> RunFacts:
         rounds=len(run.posted),
         keys_posted=len(run.votes),
     )
+
+
+def card_of(board: BoardFacts, study: StudyFacts) -> str:
+    """Write the card of a study's current model, as far as this board went."""
+    committee = next(one for one in board.committees if one.key_id == study.committee)
+    course = Course(
+        board=board.name,
+        genesis=board.genesis,
+        height=board.height,
+        task_id=study.task,
+        owner=study.owner,
+        committee=[member.organisation or member.name for member in committee.members],
+        threshold=committee.threshold,
+        releases=study.releases,
+        epsilon_zero_out=study.epsilon_zero_out,
+        epsilon_replace=study.epsilon_replace,
+        iterations=[
+            CardIteration(number=o.iteration, outcome=o.outcome, count=o.count) for o in study.outcomes
+        ],
+        insecure=board.insecure,
+    )
+    task, _ = _read(canonical_json(study.document))
+    return model_card(task, digest=study.model or "", course=course)
 
 
 # Bundles

@@ -16,7 +16,7 @@ from starlette.routing import Route
 
 from anofel.ids import PostingId
 from anofel.page.charts import line_chart
-from anofel.page.facts import StudyFacts
+from anofel.page.facts import StudyFacts, card_of
 from anofel.page.figure import figure
 from anofel.page.promise import PROMISES
 from anofel.page.source import MAX_LISTED, PageSource, find_posting, summaries, summary
@@ -138,6 +138,17 @@ def _charts(found: StudyFacts) -> list[Any]:
         points = [(one.iteration, one.reported[name]) for one in outcomes if name in one.reported]
         drawn.append(line_chart(f"{name}, reported by clients", points))
     return [chart for chart in drawn if chart is not None]
+
+
+async def card(request: Request) -> Response:
+    """Return the card of a study's model, as a file."""
+    facts = await source_of(request).facts()
+    found = facts.study(request.path_params["task"])
+    if found is None:
+        return await _missing(request, "No study of this board has this id.")
+    text = await run_in_threadpool(card_of, facts, found)
+    headers = _HEADERS | {"Content-Disposition": 'attachment; filename="model-card.md"'}
+    return Response(text, headers=headers, media_type="text/markdown")
 
 
 async def blocks(request: Request) -> Response:
@@ -270,6 +281,7 @@ API_ROUTES: Final = [
 HTML_ROUTES: Final = [
     Route("/", now, methods=["GET"]),
     Route("/studies/{task}", study, methods=["GET"]),
+    Route("/studies/{task}/card.md", card, methods=["GET"]),
     Route("/blocks", blocks, methods=["GET"]),
     Route("/blocks/{height}", block, methods=["GET"]),
     Route("/postings/{id}", posting, methods=["GET"]),
