@@ -87,7 +87,7 @@ class _Blobs:
             return self._blobs.read(sha256)
         except OSError as error:
             reason = error.strerror or error
-            raise DamagedBlob(f"The blob {sha256.hex()} cannot be read: {reason}.") from error
+            raise DamagedBlob(sha256, f"cannot be read: {reason}") from error
 
 
 class _Scratch:

@@ -23,6 +23,10 @@ class DamagedBlob(VerificationError):
 
     code = "damaged-blob"
 
+    def __init__(self, sha256: BlobHash, how: str = "is damaged on disk") -> None:
+        super().__init__(f"The blob {sha256.hex()} {how}.")
+        self.sha256 = sha256
+
 
 class Attachments(Protocol):
     """Where blobs come from."""

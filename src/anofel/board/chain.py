@@ -103,6 +103,17 @@ class Chain:
             results.append(tried if same_state and isinstance(tried, Rejected) else self._turn(data, tried))
         return results
 
+    def admit_until_refused(
+        self, offered: Sequence[bytes], first: Sequence[Candidate | Rejected]
+    ) -> Rejected | None:
+        """Admit postings that were checked against this very state; stop at a refusal and return it."""
+        self.verifier.confirm(self.state, [c for c in first if isinstance(c, Candidate)])
+        for data, tried in zip(offered, first, strict=True):
+            result = self._turn(data, tried)
+            if isinstance(result, Rejected):
+                return result
+        return None
+
     def check_all(self, offered: Sequence[bytes]) -> list[Candidate | Rejected]:
         """Say of each posting what must be verified before it can be admitted, if the state admits it."""
         results: list[Candidate | Rejected] = []

@@ -1,6 +1,5 @@
 """What every node of a board does, whoever makes the blocks: it keeps blobs, and promises to."""
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -11,7 +10,6 @@ from anofel.node.files import NodeConfig, NodeFiles
 from anofel.node.metrics import Metrics
 from anofel.node.transient import is_transient
 from anofel.storage.blobs import retention
-from anofel.storage.blobs.errors import BlobUnknown
 from anofel.storage.blobs.store import BlobStore
 
 
@@ -61,29 +59,10 @@ class BoardNode:
         limits = self.genesis.limits
         return max(limits.max_key_bytes, limits.max_model_bytes)
 
-    def committee_keys(self) -> set[SharesId]:
-        """Return the names of the key files that verification may need: not those of bundles that ended."""
-        state = self.state
-
-        def is_over(task_id: TaskId) -> bool:
-            task = state.tasks[task_id]
-            return task.ended and (task.bundle is None or state.bundles[task.bundle].phase is Phase.ENDED)
-
-        return {
-            shares.shares_id
-            for committee in state.committees.values()
-            if committee.task is None or not is_over(committee.task)
-            for shares in (committee.current, committee.pending)
-            if shares is not None
-        }
-
     def is_readable(self, sha256: BlobHash) -> bool:
         """Whether a blob is there with the bytes that its name says. Any thread may ask."""
         try:
-            with self.blobs.path(sha256).open("rb") as file:
-                return hashlib.file_digest(file, "sha256").digest() == sha256
-        except BlobUnknown:
-            return False
+            return self.blobs.is_sound(sha256)
         except OSError as error:
             return is_transient(error)
 
@@ -98,3 +77,19 @@ class BoardNode:
 
     def _keep(self, kept: Sequence[retention.KeptBlob]) -> None:
         self.blobs.pin_all((blob.sha256, blob.until) for blob in kept)
+
+
+def committee_keys(state: State) -> set[SharesId]:
+    """Return the names of the key files that verification may need: not those of bundles that ended."""
+
+    def is_over(task_id: TaskId) -> bool:
+        task = state.tasks[task_id]
+        return task.ended and (task.bundle is None or state.bundles[task.bundle].phase is Phase.ENDED)
+
+    return {
+        shares.shares_id
+        for committee in state.committees.values()
+        if committee.task is None or not is_over(committee.task)
+        for shares in (committee.current, committee.pending)
+        if shares is not None
+    }

@@ -5,12 +5,13 @@ import logging
 import time
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
+from anofel.board.state import State
 from anofel.errors import AnofelError
 from anofel.ids import BlobHash
 from anofel.messages import Blob, Genesis
-from anofel.node.board_node import AcceptedPosting, BoardNode
+from anofel.node.board_node import AcceptedPosting, BoardNode, committee_keys
 from anofel.node.reader import BlockReader
 from anofel.serving.rare_log import RareLog
 
@@ -86,7 +87,7 @@ class BoardService:
 
     async def own_receipt(self, blob: Blob, expires: int) -> Blob:
         """Return a blob that is here up to a height with this node's receipt."""
-        return await asyncio.to_thread(self.node.with_receipt, blob, expires)
+        return self.node.with_receipt(blob, expires)  # one signature: no thread has to be free
 
     async def receipts(self, blob: Blob, expires: int) -> Blob:
         """Return a blob that is here up to a height with the receipts of a quorum. Raises ``Busy``."""
@@ -96,12 +97,8 @@ class BoardService:
         """Tell everybody who waits for an answer that there will be none."""
         raise NotImplementedError
 
-    async def read(self, call: Callable[[Any], Result]) -> Result:
-        """Let the thread that owns the state read something of the node. It changes nothing."""
-        raise NotImplementedError
-
-    async def _work(self, call: Callable[[], Any]) -> Any:
-        """Let the thread that owns the state do something."""
+    async def read(self, call: Callable[[State], Result]) -> Result:
+        """Let a thread that may read the state do so."""
         raise NotImplementedError
 
     def _spawn(self, *works: Callable[[], Coroutine[None, None, None]]) -> None:
@@ -151,7 +148,7 @@ class BoardService:
         """
         last = b""
         while True:
-            keys = await self._work(self.node.committee_keys)
+            keys = await self.read(committee_keys)
             part = await asyncio.to_thread(self._next_kept, last)
             last = part[-1] if part else b""
             for name in {*keys, *part, *self.unreadable}:

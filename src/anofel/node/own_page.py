@@ -5,9 +5,9 @@ The worker gathers the facts, once for each block, however many look: a viewer c
 
 import asyncio
 
+from anofel.board.state import State
 from anofel.ids import GenesisHash, PostingId
 from anofel.messages import Block
-from anofel.node.board_node import BoardNode
 from anofel.node.board_service import BoardService
 from anofel.page.facts import BoardFacts, Tip, board_facts
 
@@ -39,10 +39,12 @@ class OwnPage:
                 self._facts = await self._service.read(self._gather)
             return self._facts
 
-    def _gather(self, node: BoardNode) -> BoardFacts:
+    def _gather(self, state: State) -> BoardFacts:
         tip = self._service.tip
         return board_facts(
-            node.state, Tip(height=tip.height, hash=tip.hash.hex(), time=tip.time), node.metrics.refusals
+            state,
+            Tip(height=tip.height, hash=tip.hash.hex(), time=tip.time),
+            self._service.node.metrics.refusals,
         )
 
     def block(self, height: int) -> Block | None:

@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Final, TypeVar
 
+from anofel.board.state import State
 from anofel.errors import AnofelError
 from anofel.node.board_node import AcceptedPosting
 from anofel.node.board_service import BoardService, Busy
@@ -64,9 +65,9 @@ class NodeService(BoardService):
         finally:
             self._worker.shutdown(wait=True)
 
-    async def read(self, call: Callable[[EmbeddedNode], Result]) -> Result:
-        """Let the worker read something of the node between two things that it does. It changes nothing."""
-        return await asyncio.get_running_loop().run_in_executor(self._worker, call, self.node)
+    async def read(self, call: Callable[[State], Result]) -> Result:
+        """Let the worker read the state between two things that it does."""
+        return await self._work(lambda: call(self.node.state))
 
     async def _work(self, call: Callable[[], Result]) -> Result:
         """Let the worker do something; what the machine refuses for a moment is tried again."""

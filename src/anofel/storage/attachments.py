@@ -60,5 +60,5 @@ class DirectoryAttachments:
         except FileNotFoundError:
             raise AttachmentMissing(sha256) from None
         if hashlib.sha256(data).digest() != sha256:
-            raise DamagedBlob(f"The blob {sha256.hex()} is damaged on disk.")
+            raise DamagedBlob(sha256)
         return data

@@ -23,6 +23,7 @@ PREPARE, PROCESS, FINALIZE = 16, 17, 20
 _EXCEPTION: Final = 1
 _ANSWER: Final = {kind: kind + 1 for kind in range(1, 21)}
 """The field of an answer follows from that of the request; an exception took the first."""
+_FLUSHED: Final = message(_ANSWER[FLUSH], b"")
 _ACCEPT, _REJECT = 1, 2
 _SNAPSHOT_REJECTED: Final = 3
 _RECHECK: Final = 1
@@ -127,9 +128,7 @@ class AbciServer:
         """Answer checks, with the flushes between them."""
         asked = [Fields(body) for kind, body in batch if kind == CHECK_TX]
         results = iter(self.application.check([(one.octets(1), one.number(2) == _RECHECK) for one in asked]))
-        return [
-            message(_ANSWER[FLUSH], b"") if kind == FLUSH else _checked(next(results)) for kind, _ in batch
-        ]
+        return [_FLUSHED if kind == FLUSH else _checked(next(results)) for kind, _ in batch]
 
     def answer(self, kind: int, body: bytes) -> bytes:
         """Answer any other request."""
@@ -155,7 +154,7 @@ class AbciServer:
             content = number(3, app.commit())
         elif kind in (OFFER_SNAPSHOT, APPLY_CHUNK):
             content = number(1, _SNAPSHOT_REJECTED)
-        elif kind in (FLUSH, LIST_SNAPSHOTS, LOAD_CHUNK):
+        elif kind in (LIST_SNAPSHOTS, LOAD_CHUNK):
             content = b""
         else:
             raise MalformedWire(f"request {kind} is not one that this board answers")
@@ -235,7 +234,10 @@ class _Connection(asyncio.Protocol):
         loop, server = asyncio.get_running_loop(), self._server
         try:
             while self._waiting:
-                if self._waiting[0][0] in (CHECK_TX, FLUSH):
+                if self._waiting[0][0] == FLUSH:  # nothing before it waits: no thread is asked
+                    self._waiting.pop(0)
+                    answers = [_FLUSHED]
+                elif self._waiting[0][0] == CHECK_TX:
                     batch = self._next_checks()
                     answers = await loop.run_in_executor(server.checks, server.answer_checks, batch)
                 else:

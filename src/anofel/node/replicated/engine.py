@@ -47,6 +47,8 @@ _BODY_BYTES: Final = 2 * MAX_POSTING_BYTES
 """A posting in base64 in JSON."""
 _MEMPOOL_POSTINGS: Final = 5000
 _MEMPOOL_BYTES: Final = 64 << 20
+OFFERS: Final = 32
+"""Postings that are offered to the engine at a time."""
 STOP_SECONDS: Final = 10.0
 PAUSE_SECONDS: Final = (0.5, 8.0)
 """Between two starts of the engine: the shortest pause, doubled up to the longest."""
@@ -264,7 +266,7 @@ class EngineRpc:
     """Questions to the engine over its unix socket; each blocks its thread for ``timeout`` at most."""
 
     def __init__(self, path: Path, timeout: float = 10.0) -> None:
-        self._pool = httpcore2.ConnectionPool(uds=str(path), max_connections=32)
+        self._pool = httpcore2.ConnectionPool(uds=str(path), max_connections=OFFERS + 4)
         self._timeout = timeout
 
     def close(self) -> None:

@@ -13,8 +13,9 @@ fetches and waits for what others decided.
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,7 +34,7 @@ from anofel.board.verification import Candidate, Verifier
 from anofel.comet.commits import chain_id
 from anofel.comet.wire import uvarint
 from anofel.errors import AnofelError, InvalidInput
-from anofel.ids import BlobHash, PostingId
+from anofel.ids import BlobHash
 from anofel.messages import Block, Header, Posting
 from anofel.messages.postings import posting_id
 from anofel.node.board_node import BoardNode
@@ -42,6 +43,7 @@ from anofel.node.metrics import Metrics
 from anofel.node.replicated.abci import CheckedTx, InitChain, Proposal
 from anofel.node.replicated.blobs import Holders
 from anofel.node.replicated.network import Network, read_network
+from anofel.node.replicated.slow import SlowChecks, wait
 from anofel.proofs.statements import RegistrationVerifier, SubmissionVerifier
 from anofel.serving.rare_log import RareLog
 from anofel.storage.attachments import DirectoryAttachments
@@ -55,8 +57,10 @@ LATER: Final = 2
 """What a check answers beside 0: never, and not yet."""
 WAIT_SECONDS: Final = 2.0
 """Between two attempts to get a blob that a decided block needs."""
-VERIFY_SECONDS: Final = 600.0
-"""How long a round waits for a verification that is under way."""
+PROCESS_SECONDS: Final = 1.0
+"""How long a vote waits for what is missing or being verified; then it is against the proposal."""
+OWED_SECONDS: Final = 30.0
+"""Between two attempts to get the blobs of decided blocks that are not here."""
 
 T = TypeVar("T")
 log = logging.getLogger("anofel.node")
@@ -119,8 +123,7 @@ class ReplicatedNode(BoardNode):
         )
         self._filled: _Filled | None = None
         self._stopping = threading.Event()
-        self._slow = ThreadPoolExecutor(1, thread_name_prefix="anofel-verify")
-        self._verifying: dict[PostingId, Future[None]] = {}
+        self._slow = SlowChecks(self._verify)
         self.on_verified: Callable[[bytes], None] = lambda _posting: None
         """Hears of a posting whose verdict is known now, so that it can be offered again."""
         self.on_block: Callable[[int], None] = lambda _height: None
@@ -141,6 +144,10 @@ class ReplicatedNode(BoardNode):
     def height(self) -> int:
         """The last block that is here with its seal; 0 before the first."""
         return self.store.height
+
+    def fork_state(self) -> State:
+        """Return a state for another thread, since reading changes a state. The thread of rounds asks."""
+        return self._committed.state.fork()
 
     def _restore(self, verifier: Verifier, on_replay: Callable[[int, int], None] | None) -> Chain:
         """Arrive at the last block that was filled here; each was decided before it was kept."""
@@ -167,7 +174,7 @@ class ReplicatedNode(BoardNode):
     def abandon(self) -> None:
         """Let go of the directory as it is."""
         self.stop_waiting()
-        self._slow.shutdown(wait=True, cancel_futures=True)
+        self._slow.close()
         self.holders.close()
         self.blobs.close()
         self.store.close()
@@ -198,21 +205,21 @@ class ReplicatedNode(BoardNode):
         chain.state.num_postings = chain.state.num_bytes = 0  # how many may wait is the engine's affair
         postings = [data for data, _ in offered]
         first = chain.check_all(postings)
-        slow = {
-            place
-            for place, found in enumerate(first)
-            if isinstance(found, Candidate) and chain.verifier.is_slow(found)
-        }
-        for place in slow:
-            found = first[place]
-            assert isinstance(found, Candidate)
-            self._verify_later(chain.state, found)
+        slow = set()
+        for place, found in enumerate(first):
+            if isinstance(found, Candidate) and chain.verifier.is_slow(found):
+                slow.add(place)
+                self._slow.begin(chain.state, found)
         quick = [place for place in range(len(postings)) if place not in slow]
         try:
             results = chain.admit_all([postings[p] for p in quick], [first[p] for p in quick])
         except (AttachmentMissing, DamagedBlob) as error:
             self._rare.warn("check", f"Postings wait: {error}")
-            return [CheckedTx(LATER) for _ in offered]
+            self._fetch(error.sha256)
+            self._begin_checks()  # some of them may be in that fork already
+            if len(offered) == 1:
+                return [CheckedTx(LATER)]
+            return [self.check([one])[0] for one in offered]
         answers = dict(zip(quick, map(self._checked, results), strict=True))
         return [answers.get(place, CheckedTx(LATER)) for place in range(len(postings))]
 
@@ -225,27 +232,20 @@ class ReplicatedNode(BoardNode):
 
     def verification_of(self, posting: bytes) -> "Future[None] | None":
         """Return the verification of a posting that is under way, if there is one."""
-        return self._verifying.get(posting_id(posting))
-
-    def _verify_later(self, state: State, candidate: Candidate) -> None:
-        name = candidate.posting.id
-        if name not in self._verifying:
-            self._verifying[name] = self._slow.submit(self._verify, state, candidate)
+        return self._slow.under_way(posting_id(posting))
 
     def _verify(self, state: State, candidate: Candidate) -> None:
         """Make a verdict; it is kept, and the posting is offered again."""
-        name = candidate.posting.id
         try:
             self._with_blobs(state, lambda: self._committed.verifier.confirm(state, [candidate]), attempts=3)
         except Exception as error:  # whatever it is, the posting is only not admitted yet
             self._rare.warn("verify", f"A posting could not be verified now: {error}")
-        finally:
-            self._verifying.pop(name, None)
         self.on_verified(candidate.posting.data)
 
     def _begin_checks(self) -> None:
-        self._checking = self._committed.fork()
-        self._checking.begin(self.state.time)
+        chain = self._committed.fork()
+        chain.begin(chain.state.time)
+        self._checking = chain
 
     # Rounds
 
@@ -259,27 +259,40 @@ class ReplicatedNode(BoardNode):
             chosen.append(data)
         chain = self._committed.fork()
         chain.begin(proposal.time)
+        checked = zip(chosen, chain.check_all(chosen), strict=True)
+        ready = [(data, found) for data, found in checked if not self._must_wait(chain, found)]
         try:
-            results = chain.offer_many(chosen)
+            results = chain.admit_all([data for data, _ in ready], [found for _, found in ready])
         except (AttachmentMissing, DamagedBlob) as error:
             self._rare.warn("prepare", f"An empty block is proposed: {error}")
+            self._fetch(error.sha256)
             return []
         taken = tuple(result.data for result in results if isinstance(result, Posting))
         self._filled = _Filled((proposal.height, proposal.time, taken), chain, None)
         return list(taken)
 
+    def _must_wait(self, chain: Chain, found: Candidate | Rejected) -> bool:
+        """Whether a posting takes long to verify, here or at those who would have to vote for it."""
+        if not isinstance(found, Candidate):
+            return False
+        return chain.verifier.is_slow(found) or not self._slow.is_ripe(found.posting.id)
+
     def process(self, proposal: Proposal) -> bool:
         """Vote for a proposal only if every posting in it is valid here and now."""
-        for data in proposal.postings:
-            running = self.verification_of(data)
-            if running is not None:
-                self._wait_for(running)
-        try:
-            filled = self._fill(proposal)
-        except (AttachmentMissing, DamagedBlob) as error:
-            self._rare.warn("process", f"Block {proposal.height} is not voted for now: {error}")
-            if isinstance(error, AttachmentMissing):
-                self._fetch(error.sha256)
+        end = time.monotonic() + PROCESS_SECONDS
+        while True:
+            try:
+                filled = self._fill(proposal, end)
+                break
+            except (AttachmentMissing, DamagedBlob) as error:
+                self._rare.warn("process", f"Block {proposal.height} is not voted for now: {error}")
+                coming = self._fetch(error.sha256, _signers(proposal.postings, error.sha256))
+                try:
+                    coming.result(max(0.0, end - time.monotonic()))
+                except (AttachmentMissing, FutureTimeout):
+                    return False
+        if filled is None:
+            self._rare.warn("slow", f"Block {proposal.height} is not voted for now: it takes long to verify.")
             return False
         if filled.refused is not None:
             self._rare.warn(
@@ -297,6 +310,7 @@ class ReplicatedNode(BoardNode):
         if proposal.misbehaviour:
             log.warning("Block %d brings evidence of %d faults.", proposal.height, proposal.misbehaviour)
         filled = self._with_blobs(self.state, lambda: self._fill(proposal))
+        assert filled is not None  # it waits as long as it takes
         if filled.refused is not None:
             raise BoardBroken(
                 f"The validators decided block {proposal.height}, and it breaks a rule: {filled.refused} "
@@ -319,7 +333,8 @@ class ReplicatedNode(BoardNode):
             raise StoreError("The engine commits a block that it did not decide.")
         header, postings = filled.header, filled.name[2]
         self._committed, self._filled = filled.chain, None
-        self._keep_blobs([*filled.kept, *retention.kept_by_exclusion(self.state)])
+        kept = [*filled.kept, *retention.kept_by_exclusion(self.state)]
+        owed = self.blobs.promise_all((blob.sha256, blob.until) for blob in kept)
         self._since_snapshot += 1
         due = self._since_snapshot >= self.config.snapshot_blocks and snapshot.is_worth(
             self.state, self._since_snapshot
@@ -330,32 +345,43 @@ class ReplicatedNode(BoardNode):
             self._since_snapshot = 0
         for data in postings:
             self.metrics.accepted(type(Posting.from_bytes(data).body).__name__, len(data))
+        for sha256 in owed:
+            self._fetch(sha256, _signers(postings, sha256))
         self._begin_checks()
         self.blobs.prune(header.height)
         self.on_block(header.height)
         return 0
 
-    def _fill(self, proposal: Proposal) -> _Filled:
-        """Fill a block on a fork of the committed state, once for a proposal."""
+    def _fill(self, proposal: Proposal, end: float | None = None) -> _Filled | None:
+        """Fill a block on a fork of the committed state, once for a proposal; stop at a refusal.
+
+        None if it takes longer to verify than until ``end``; that goes on, for the next round.
+        """
         name = (proposal.height, proposal.time, proposal.postings)
         if self._filled is None or self._filled.name != name:
             chain = self._committed.fork()
             if proposal.height != chain.state.height + 1:
                 raise StoreError(f"The engine is at block {proposal.height}, not {chain.state.height + 1}.")
             chain.begin(proposal.time)
-            results = chain.offer_many(proposal.postings)
-            refused = next((result for result in results if isinstance(result, Rejected)), None)
+            first = chain.check_all(proposal.postings)
+            if end is not None:
+                slow = [c for c in first if isinstance(c, Candidate) and chain.verifier.is_slow(c)]
+                begun = [self._slow.begin(chain.state, candidate) for candidate in slow]
+                known = wait((one for one in begun if one is not None), max(0.0, end - time.monotonic()))
+                if not known or any(chain.verifier.is_slow(candidate) for candidate in slow):
+                    return None
+            refused = chain.admit_until_refused(proposal.postings, first)
             self._filled = _Filled(name, chain, refused)
         return self._filled
 
     # Blobs
 
     def _with_blobs(self, state: State, work: Callable[[], T], attempts: int | None = None) -> T:
-        """Do something that reads blobs; those that are missing are fetched from other holders first."""
+        """Do something that reads blobs; those that are missing or damaged are fetched from others first."""
         while True:
             try:
                 return work()
-            except AttachmentMissing as error:
+            except (AttachmentMissing, DamagedBlob) as error:
                 self._rare.warn("missing", f"{error} It is fetched from other validators.")
                 if attempts is not None:
                     attempts -= 1
@@ -363,32 +389,23 @@ class ReplicatedNode(BoardNode):
                         raise
                 try:
                     self.holders.fetch(error.sha256, state.height + self.config.receipt_blocks).result()
-                except AttachmentMissing:
+                except (AnofelError, OSError):
                     if self._stopping.wait(WAIT_SECONDS):
                         raise error from None
 
-    def _fetch(self, sha256: BlobHash) -> "Future[None]":
-        return self.holders.fetch(sha256, self.state.height + self.config.receipt_blocks)
+    def _fetch(self, sha256: BlobHash, signers: Sequence[int] = ()) -> "Future[None]":
+        return self.holders.fetch(sha256, self.state.height + self.config.receipt_blocks, signers)
 
-    def _keep_blobs(self, kept: Sequence[retention.KeptBlob]) -> None:
-        """Keep the blobs of a block for as long as they are needed; those that are missing are fetched."""
-        self._keep([blob for blob in kept if self.blobs.contains(blob.sha256)])
-        for blob in kept:
-            if not self.blobs.contains(blob.sha256):
-                self._fetch(blob.sha256).add_done_callback(lambda done, b=blob: self._keep_late(done, b))  # type: ignore[misc]
+    def fetch_owed(self) -> int:
+        """Ask for what decided blocks name and is not here; return how many that are."""
+        owed = self.blobs.owed()
+        for sha256 in owed:
+            self._fetch(sha256)
+        return len(owed)
 
-    def _keep_late(self, done: "Future[None]", blob: retention.KeptBlob) -> None:
-        if done.cancelled() or done.exception() is not None:
-            log.warning("The blob %s of a decided block is not here.", blob.sha256.hex())
-            return
-        try:
-            self._keep([blob])
-        except AnofelError as error:
-            log.warning("A fetched blob is not kept: %s", error)
 
-    @staticmethod
-    def _wait_for(running: "Future[None]") -> None:
-        try:
-            running.result(VERIFY_SECONDS)
-        except FutureTimeout:
-            log.warning("A verification takes longer than %.0f seconds.", VERIFY_SECONDS)
+def _signers(postings: Sequence[bytes], sha256: BlobHash) -> list[int]:
+    """Return who promised to keep a blob, by the receipts in postings."""
+    bodies = (Posting.from_bytes(data).body for data in postings)
+    named = (blob for body in bodies for blob in retention.blobs_of(body) if blob.sha256 == sha256)
+    return [receipt.holder for blob in named for receipt in blob.receipts]

@@ -6,6 +6,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -13,6 +14,7 @@ import msgspec
 
 from anofel.board.chain import InvalidBlock, verify_signed
 from anofel.board.rule import RULES, Rejected
+from anofel.board.state import State
 from anofel.errors import AnofelError
 from anofel.messages import Blob, Block
 from anofel.messages.postings import posting_id
@@ -22,13 +24,15 @@ from anofel.node.embedded import Unverifiable
 from anofel.node.replicated.abci import AbciServer
 from anofel.node.replicated.engine import (
     HOME,
+    OFFERS,
     EngineAnswer,
     EngineKeys,
     EngineProcess,
     EngineRpc,
+    Taken,
     write_home,
 )
-from anofel.node.replicated.node import LATER, RefusalNote, ReplicatedNode
+from anofel.node.replicated.node import LATER, OWED_SECONDS, RefusalNote, ReplicatedNode
 from anofel.primitives import MessageSecret
 
 Result = TypeVar("Result")
@@ -53,6 +57,8 @@ class ReplicatedService(BoardService):
         self.abci = AbciServer(node, node.genesis.rules, self._on_failure)
         self.engine = EngineProcess(engine, home)
         self.rpc = EngineRpc(self._sockets / "rpc")
+        self._looks = ThreadPoolExecutor(1, thread_name_prefix="anofel-looks")
+        self._offers = ThreadPoolExecutor(OFFERS, thread_name_prefix="anofel-offers")
         self._loop: asyncio.AbstractEventLoop | None = None
         self._decided = asyncio.Event()
         node.on_block = lambda _height: self._soon(self._decided.set)
@@ -64,7 +70,7 @@ class ReplicatedService(BoardService):
     def start(self) -> None:
         """Begin to serve the engine, and run it."""
         self._loop = asyncio.get_running_loop()
-        self._spawn(self._run_engine, self._seal_blocks, self._check_blobs)
+        self._spawn(self._run_engine, self._seal_blocks, self._check_blobs, self._fetch_owed)
 
     async def stop(self) -> None:
         """Stop the engine, finish what the threads do, and close the directory."""
@@ -73,6 +79,8 @@ class ReplicatedService(BoardService):
         await self.abci.stop()
         await asyncio.to_thread(self.rpc.close)
         self.reader.close()
+        for threads in (self._looks, self._offers):
+            threads.shutdown(wait=False, cancel_futures=True)
         try:
             await asyncio.to_thread(self.node.close if self.failed is None else self.node.abandon)
         finally:
@@ -99,12 +107,11 @@ class ReplicatedService(BoardService):
     def _refuse_waiting(self, why: AnofelError) -> None:
         """Nobody waits here: an answer comes from the engine, or not at all."""
 
-    async def read(self, call: Callable[[ReplicatedNode], Result]) -> Result:
-        """Let the thread of rounds read something of the node between two questions of the engine."""
-        return await asyncio.get_running_loop().run_in_executor(self.abci.rounds, call, self.node)
-
-    async def _work(self, call: Callable[[], Any]) -> Any:
-        return await asyncio.get_running_loop().run_in_executor(self.abci.rounds, call)
+    async def read(self, call: Callable[[State], Result]) -> Result:
+        """Read a fork of the state in a thread that no question of the engine waits for."""
+        loop = asyncio.get_running_loop()
+        state = await loop.run_in_executor(self.abci.rounds, self.node.fork_state)
+        return await loop.run_in_executor(self._looks, call, state)
 
     # Postings
 
@@ -123,7 +130,7 @@ class ReplicatedService(BoardService):
             if height is not None and height <= self.tip.height:
                 return AcceptedPosting(name, height, again=True)
             try:
-                taken = await asyncio.to_thread(self.rpc.offer, data)
+                taken = await self._offer(data)
             except EngineAnswer as error:
                 raise Busy(f"The posting could not be offered: {error}") from None
             if taken is None or taken.code == 0:
@@ -138,12 +145,15 @@ class ReplicatedService(BoardService):
             else:
                 await asyncio.wait([asyncio.wrap_future(running)], timeout=end - time.monotonic())
 
+    async def _offer(self, posting: bytes) -> Taken | None:
+        return await asyncio.get_running_loop().run_in_executor(self._offers, self.rpc.offer, posting)
+
     def _offer_again(self, posting: bytes) -> None:
         """Offer a posting that others sent, now that it is verified."""
 
         async def offer() -> None:
             try:
-                await asyncio.to_thread(self.rpc.offer, posting)
+                await self._offer(posting)
             except EngineAnswer as error:
                 self._rare.warn("offer", f"A posting that was verified could not be offered: {error}")
 
@@ -184,10 +194,18 @@ class ReplicatedService(BoardService):
 
     # Blobs
 
+    async def _fetch_owed(self) -> None:
+        """Ask again and again for what decided blocks name and is not here."""
+        while True:
+            owed = await asyncio.to_thread(self.node.fetch_owed)
+            if owed:
+                self._rare.warn("owed", f"{owed} blobs of decided blocks are not here yet.")
+            await asyncio.sleep(OWED_SECONDS)
+
     async def receipts(self, blob: Blob, expires: int) -> Blob:
         """Return a blob that is here with the receipts of a quorum. Raises ``Busy``."""
         own = await self.own_receipt(blob, expires)
-        found = await asyncio.to_thread(self.node.holders.spread, own)
+        found = await self.node.holders.spread(own)
         if len(found.receipts) < self.node.genesis.quorum:
             raise Busy(
                 f"Only {len(found.receipts)} of {self.node.genesis.quorum} storage holders answer; try again."

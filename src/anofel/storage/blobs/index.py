@@ -29,6 +29,7 @@ CREATE TABLE IF NOT EXISTS blob (
     keep_until INTEGER, pinned INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS expiry ON blob (state, keep_until);
+CREATE TABLE IF NOT EXISTS owed (sha256 BLOB PRIMARY KEY, keep_until INTEGER) STRICT, WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS upload (name TEXT PRIMARY KEY, sha256 BLOB NOT NULL) STRICT, WITHOUT ROWID;
 PRAGMA user_version = 1;
 """
@@ -119,19 +120,31 @@ class BlobIndex:
         """Count bytes of an upload that arrived."""
         self.uploading += num_bytes
 
-    def finish_upload(self, name: str, sha256: BlobHash, length: int, keep_until: int) -> None:
-        """Confirm a blob whose file has its name."""
+    def finish_upload(
+        self, name: str, sha256: BlobHash, length: int, keep_until: int | None, *, pinned: bool
+    ) -> None:
+        """Confirm a blob whose file has its name, and that it is owed no more."""
         with self._transaction():
             self._connection.execute(
-                "INSERT INTO blob VALUES (?, ?, ?, ?, 0) ON CONFLICT (sha256) DO UPDATE SET"
+                "INSERT INTO blob VALUES (?, ?, ?, ?, ?) ON CONFLICT (sha256) DO UPDATE SET"
                 " length = excluded.length, state = excluded.state,"
-                " keep_until = excluded.keep_until, pinned = 0",
-                (sha256, length, PRESENT, keep_until),
+                " keep_until = excluded.keep_until, pinned = excluded.pinned",
+                (sha256, length, PRESENT, keep_until, pinned),
             )
             self._connection.execute("DELETE FROM upload WHERE name = ?", (name,))
+            self._connection.execute("DELETE FROM owed WHERE sha256 = ?", (sha256,))
         self.uploading -= length
         self.kept += length
-        self.unreferenced += length
+        self.unreferenced += 0 if pinned else length
+
+    def owe(self, promised: Mapping[BlobHash, int | None]) -> None:
+        """Note what must be kept and is not there, and how long."""
+        with self._transaction():
+            self._connection.executemany("INSERT OR REPLACE INTO owed VALUES (?, ?)", promised.items())
+
+    def owed(self) -> dict[BlobHash, int | None]:
+        """Return what is owed, and how long."""
+        return dict(self._connection.execute("SELECT sha256, keep_until FROM owed").fetchall())
 
     def drop_upload(self, name: str, arrived: int) -> None:
         """Free the bytes of an upload whose file is gone.
@@ -165,6 +178,7 @@ class BlobIndex:
                 " RETURNING sha256, length, pinned",
                 (REMOVING, PRESENT, height),
             ).fetchall()
+            self._connection.execute("DELETE FROM owed WHERE keep_until < ?", (height,))
         self.kept -= sum(length for _, length, _ in rows)
         self.unreferenced -= sum(length for _, length, pinned in rows if not pinned)
         return len(rows)

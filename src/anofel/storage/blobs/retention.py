@@ -70,6 +70,13 @@ def kept_by_exclusion(state: State) -> list[KeptBlob]:
     return kept
 
 
+def blobs_of(body: Body) -> list[Blob]:
+    """Return the blobs that a posting names."""
+    if isinstance(body, Submission):
+        return [entry.payload for entry in body.contributions]
+    return kept_for_ever(body)
+
+
 def kept_for_ever(body: Body) -> list[Blob]:
     """Return the blobs that a posting names and that are never pruned (rule 3)."""
     match body:

@@ -10,6 +10,7 @@ then. ``docs/blobs.md`` says how a crash at any point is repaired. One process o
 """
 
 import contextlib
+import errno
 import hashlib
 import os
 import secrets
@@ -87,9 +88,10 @@ class BlobStore:
     def __exit__(self, *_exc: object) -> None:
         self.close()
 
-    def begin(self, sha256: BlobHash, length: int, *, expires: int) -> Upload:
+    def begin(self, sha256: BlobHash, length: int, *, expires: int, named: bool = False) -> Upload:
         """Start an upload of exactly these bytes, kept at least up to the height ``expires``.
 
+        ``named``: a posting names the blob, so no cap keeps it out; only a full disk does.
         Raises BlobTooLarge or BlobStoreFull before any byte is taken. If the blob is there already, it is
         kept up to ``expires`` too, and the upload has nothing left to do (``upload.present``).
         """
@@ -98,12 +100,13 @@ class BlobStore:
         if length < 0:
             raise InvalidInput("A blob has no negative length.")
         with self._lock, disk_errors(self.directory):
-            if self._extend_if_present(sha256, length, expires):
-                return Upload(sha256, length, expires, None, self._reserve, self._admit, self._drop)
-            self._refuse_over_caps(length)
-            temporary = self.directory / _UPLOADS / secrets.token_hex(16)
-            self._index.start_upload(temporary.name, sha256)
-        return Upload(sha256, length, expires, temporary, self._reserve, self._admit, self._drop)
+            temporary: Path | None = None
+            if not self._extend_if_present(sha256, length, expires, named=named):
+                if not named:
+                    self._refuse_over_caps(length)
+                temporary = self.directory / _UPLOADS / secrets.token_hex(16)
+                self._index.start_upload(temporary.name, sha256)
+        return Upload(sha256, length, expires, temporary, self._reserve, self._admit, self._drop, named=named)
 
     def contains(self, sha256: BlobHash) -> bool:
         """Whether the blob can be read now."""
@@ -146,6 +149,26 @@ class BlobStore:
             raise BlobHashMismatch(f"The blob {sha256.hex()} is damaged on the disk of {self.directory}.")
         return data
 
+    def is_sound(self, sha256: BlobHash) -> bool:
+        """Whether the blob is here with the bytes that its name says. Raises ``OSError`` if none can say."""
+        try:
+            with self.path(sha256).open("rb") as file:
+                return hashlib.file_digest(file, "sha256").digest() == sha256
+        except (BlobUnknown, FileNotFoundError):
+            return False
+        except OSError as error:
+            if error.errno == errno.EIO:
+                return False
+            raise
+
+    def restore(self, sha256: BlobHash, sound: Path) -> None:
+        """Put checked bytes, which are taken from where they are, in place of damaged ones."""
+        with self._lock, disk_errors(self.directory):
+            target = self._file(sha256)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            sound.replace(target)
+            _sync_directory(target.parent)
+
     def pin(self, sha256: BlobHash, until_height: int | None) -> None:
         """Keep a blob that a posting refers to, up to a height or for ever (None).
 
@@ -166,6 +189,29 @@ class BlobStore:
                     changed[sha256] = keep
             if changed:
                 self._index.pin(changed)
+
+    def promise_all(self, pins: Iterable[tuple[BlobHash, int | None]]) -> list[BlobHash]:
+        """Keep blobs that postings refer to. What is not here is owed, and kept as long when it comes.
+
+        Returns what is owed now and was not before.
+        """
+        with self._lock, disk_errors(self.directory):
+            known, owed, here = self._index.owed(), dict[BlobHash, int | None](), []
+            for sha256, until_height in pins:
+                if self.contains(sha256):
+                    here.append((sha256, until_height))
+                else:
+                    kept = owed.get(sha256, known.get(sha256, until_height))
+                    owed[sha256] = _later(kept, until_height)
+            self.pin_all(here)
+            if owed:
+                self._index.owe(owed)
+            return [sha256 for sha256 in owed if sha256 not in known]
+
+    def owed(self) -> list[BlobHash]:
+        """Name what was promised and is not here."""
+        with self._lock, disk_errors(self.directory):
+            return list(self._index.owed())
 
     def kept_for_ever(self, after: bytes, num_bytes: int) -> list[BlobHash]:
         """Name the next blobs that are never pruned, about so many bytes of them, in the order of names."""
@@ -192,14 +238,16 @@ class BlobStore:
             raise BlobUnknown(f"There is no blob {sha256.hex()}.")
         return entry
 
-    def _extend_if_present(self, sha256: BlobHash, length: int, expires: int) -> bool:
+    def _extend_if_present(self, sha256: BlobHash, length: int, expires: int, *, named: bool) -> bool:
         entry = self._index.find(sha256)
         if entry is None or not entry.present:
             return False
         if entry.length != length:
             raise BlobLengthMismatch(f"The blob {sha256.hex()} has {entry.length} bytes, not {length}.")
         keep = _later(entry.keep_until, expires)
-        if keep != entry.keep_until:
+        if named and not entry.pinned:
+            self._index.pin({sha256: keep})
+        elif keep != entry.keep_until:
             self._index.extend(sha256, keep)
         return True
 
@@ -214,10 +262,11 @@ class BlobStore:
         if self.min_free_bytes and shutil.disk_usage(self.directory).free - length < self.min_free_bytes:
             raise BlobStoreFull(f"The disk of {self.directory} is nearly full.")
 
-    def _reserve(self, num_bytes: int) -> None:
+    def _reserve(self, num_bytes: int, named: bool) -> None:
         """Take room for bytes that arrived; others may have taken it since the upload began."""
         with self._lock:
-            self._refuse_over_caps(num_bytes)
+            if not named:
+                self._refuse_over_caps(num_bytes)
             self._index.reserve(num_bytes)
 
     def _file(self, sha256: BlobHash) -> Path:
@@ -228,15 +277,18 @@ class BlobStore:
         """Give a complete and synced temporary file its name, then its place in the index."""
         temporary = _of(upload)
         with self._lock:
-            if self._extend_if_present(upload.sha256, upload.length, upload.expires):
+            if self._extend_if_present(upload.sha256, upload.length, upload.expires, named=upload.named):
                 self._drop(upload)
                 return
+            owed = self._index.owed()
+            keep = _later(upload.expires, owed.get(upload.sha256, 0))
+            pinned = upload.named or upload.sha256 in owed
             target = self._file(upload.sha256)
             target.parent.mkdir(parents=True, exist_ok=True)
             temporary.replace(target)
             for directory in (target.parent, target.parent.parent, self.directory):
                 _sync_directory(directory)
-            self._index.finish_upload(temporary.name, upload.sha256, upload.length, upload.expires)
+            self._index.finish_upload(temporary.name, upload.sha256, upload.length, keep, pinned=pinned)
 
     def _drop(self, upload: Upload) -> None:
         """Remove what an upload left, also a file that has its name but no place in the index."""
