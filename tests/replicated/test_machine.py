@@ -189,9 +189,9 @@ def test_a_blob_that_nobody_has_is_waited_for_and_ends_nothing(
             raise AttachmentMissing(name)
         return "sealed"
 
-    def nobody(sha256: BlobHash, _expires: int) -> None:
+    def nobody(_number: int, sha256: BlobHash, _expires: int) -> None:
         raise AttachmentMissing(sha256)
 
     monkeypatch.setattr("anofel.node.replicated.node.WAIT_SECONDS", 0.01)
-    monkeypatch.setattr(node.holders, "_fetch", nobody)
+    monkeypatch.setattr(node.holders, "_get", nobody)
     assert node._with_blobs(node.state, seal) == "sealed"

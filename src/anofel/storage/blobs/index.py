@@ -121,7 +121,7 @@ class BlobIndex:
         self.uploading += num_bytes
 
     def finish_upload(
-        self, name: str, sha256: BlobHash, length: int, keep_until: int | None, *, pinned: bool
+        self, name: str, sha256: BlobHash, length: int, keep_until: int | None, pinned: bool
     ) -> None:
         """Confirm a blob whose file has its name, and that it is owed no more."""
         with self._transaction():

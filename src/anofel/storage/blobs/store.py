@@ -288,7 +288,7 @@ class BlobStore:
             temporary.replace(target)
             for directory in (target.parent, target.parent.parent, self.directory):
                 _sync_directory(directory)
-            self._index.finish_upload(temporary.name, upload.sha256, upload.length, keep, pinned=pinned)
+            self._index.finish_upload(temporary.name, upload.sha256, upload.length, keep, pinned)
 
     def _drop(self, upload: Upload) -> None:
         """Remove what an upload left, also a file that has its name but no place in the index."""
