@@ -139,6 +139,10 @@ def posting(number: int, name: str, author_kind: str) -> dict[str, Any]:
         "signed_sha256": sha256(signed).hex(),
         "id": sha256(b"anofel/1/posting-id", content, signature).hex(),
     }
+    if name == "ChangeValidators":
+        vector["change_id"] = sha256(
+            b"anofel/1/validator-change", GENESIS_HASH, encode(name, body)
+        ).hex()
     if name == "TaskAnnouncement":
         owner = bytes(range(32))
         vector["task_id_of_owner_0_to_31"] = sha256(
@@ -203,7 +207,7 @@ def wrong_postings() -> Malformed:
     yield "no bytes", None, b"", "Posting.version: too short"
     yield "version 2", None, b"\2" + end[1:], "Posting.version: the version is 2"
     yield "kind 0", None, b"\1\0" + end[2:], "Posting.kind: there is no posting of kind 0"
-    yield "kind 16", None, b"\1\x10" + end[2:], "Posting.kind: there is no posting of kind 16"
+    yield "kind 18", None, b"\1\x12" + end[2:], "Posting.kind: there is no posting of kind 18"
     chain = b"\1\x0d\5\0" + bytes(20) + after_author
     yield "five certificates", None, chain, "EndTask.author: too long: 5"
     chain = b"\1\x0d\1\0" + certificate + after_author

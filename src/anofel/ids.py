@@ -26,3 +26,5 @@ Nullifier = NewType("Nullifier", bytes)
 """A submission in its iteration, by the nullifier of its client."""
 SetDigest = NewType("SetDigest", bytes)
 """A set of submissions, by their nullifiers."""
+ChangeId = NewType("ChangeId", bytes)
+"""A change of validators that is proposed."""

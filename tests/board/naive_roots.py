@@ -29,6 +29,7 @@ def naive_roots(state: State) -> dict[str, bytes]:
     made = [
         all_of("run", state.runs, roots._run),
         all_of("committee", state.committees, roots._committee),
+        roots.validators(state),
     ]
     return {
         "certifiers": digest("certifiers", [state.certifier_tree.root().to_bytes(), window, keys]),

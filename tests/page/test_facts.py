@@ -13,6 +13,8 @@ from anofel.page.figure import figure
 from anofel.page.postings import posting_facts, rules_of
 from anofel.page.source import summaries
 from anofel.page.words import STEPS, duration, size
+from anofel.proofs.keys import KeyDirectory
+from tests.board.committee import CommitteeBoard
 
 
 def facts_of(board: BoardOnDisk) -> BoardFacts:
@@ -49,7 +51,17 @@ def test_every_kind_of_posting_is_shown_with_all_its_fields(board: BoardOnDisk) 
             shown = {field.name.split(" ")[0].split(".")[0] for field in facts.fields}
             assert shown == set(type(posting.body).__dataclass_fields__)
             assert facts.rules
-    assert seen == {body.__name__ for body in get_args(Body)}
+    assert seen == {body.__name__ for body in get_args(Body)} - {"ChangeValidators", "SignChange"}
+
+
+def test_a_change_of_validators_is_shown_with_all_its_fields(keys: KeyDirectory) -> None:
+    board = CommitteeBoard(keys)
+    change = board.change(1, board.seats[1].with_new_key().entry(board.genesis.nonce))
+    for posting in (board.proposal(0, change), board.signature(2, change)):
+        facts = posting_facts(posting, 1, 0)
+        shown = {field.name.split(" ")[0].split(".")[0] for field in facts.fields}
+        assert shown == set(type(posting.body).__dataclass_fields__)
+        assert {rule.number.split()[0] for rule in facts.rules} >= {"posting", "validator"}
 
 
 def test_rules_are_those_of_the_board_and_none_is_left_out() -> None:

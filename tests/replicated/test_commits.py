@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anofel.board.chain import InvalidBlock, verify_commit, verify_signed
+from anofel.board.validators import Eras
 from anofel.comet.commits import EngineHeader, data_hash, merkle, validators_hash
 from anofel.comet.wire import Fields, MalformedWire, message, number, octets, read_uvarint, uvarint
 from anofel.messages import Block, Genesis, Header, Vote
@@ -17,6 +18,8 @@ from tests.board.naive_roots import tree_hash
 
 VECTORS = json.loads((Path(__file__).parents[2] / "vectors" / "comet.json").read_text())
 GENESIS = Genesis.from_bytes(bytes.fromhex(VECTORS["genesis"]))
+ERAS = Eras.of(GENESIS)
+NOW = ERAS.last.validators
 COMMITS = VECTORS["commits"]
 ZERO = bytes(32)
 
@@ -35,18 +38,18 @@ def block_of(signed: dict) -> Block:  # type: ignore[type-arg]
         rules=1,
         **roots,
     )
-    return Block(header=header, commit=(), seal=_read_seal(signed, GENESIS), postings=())
+    return Block(header=header, commit=(), seal=_read_seal(signed, NOW), postings=())
 
 
 @pytest.mark.parametrize("signed", COMMITS, ids=lambda signed: signed["header"]["height"])
 def test_hashes_and_signatures_are_those_of_the_engine(signed: dict) -> None:  # type: ignore[type-arg]
     block = block_of(signed)
     assert block.seal is not None
-    engine = EngineHeader.of(GENESIS, block.header, block.seal)
+    engine = EngineHeader.of(GENESIS, NOW, block.header, block.seal)
     assert engine.hash().hex().upper() == signed["commit"]["block_id"]["hash"]
     assert validators_hash(GENESIS.validators).hex().upper() == signed["header"]["validators_hash"]
     assert data_hash(()).hex().upper() == signed["header"]["data_hash"]
-    verify_signed(GENESIS, block)
+    verify_signed(GENESIS, ERAS, block)
     assert Block.from_bytes(block.to_bytes()) == block
 
 
@@ -88,20 +91,20 @@ FORGERIES = forgeries(block_of(COMMITS[1]))
 @pytest.mark.parametrize("what", FORGERIES)
 def test_a_forged_seal_is_refused(what: str) -> None:
     with pytest.raises(InvalidBlock):
-        verify_commit(GENESIS, FORGERIES[what])
+        verify_commit(GENESIS, ERAS, FORGERIES[what])
 
 
 def test_three_of_four_votes_are_enough() -> None:
     block = block_of(COMMITS[1])
     assert block.seal is not None
-    verify_commit(GENESIS, replace(block, seal=replace(block.seal, votes=block.seal.votes[:3])))
+    verify_commit(GENESIS, ERAS, replace(block, seal=replace(block.seal, votes=block.seal.votes[:3])))
 
 
 def test_postings_that_were_not_signed_are_refused() -> None:
     block = replace(block_of(COMMITS[1]), postings=(b"another",))
-    verify_commit(GENESIS, block)  # the header alone is right
+    verify_commit(GENESIS, ERAS, block)  # the header alone is right
     with pytest.raises(InvalidBlock, match="signed other postings"):
-        verify_signed(GENESIS, block)
+        verify_signed(GENESIS, ERAS, block)
 
 
 @given(st.lists(st.binary(max_size=40), max_size=40))

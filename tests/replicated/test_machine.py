@@ -58,9 +58,9 @@ def proposal(node: ReplicatedNode, postings: list[bytes], later: int = 1) -> Pro
 
 
 def decide(node: ReplicatedNode, proposed: Proposal) -> bytes:
-    tip = node.finalize(proposed)
+    decided = node.finalize(proposed)
     assert node.commit() == 0
-    return tip
+    return decided.tip
 
 
 def test_the_first_block_follows_genesis(node: ReplicatedNode) -> None:

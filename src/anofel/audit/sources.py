@@ -18,6 +18,7 @@ from anofel.audit.auditor import UnreadableBlock
 from anofel.board import snapshot
 from anofel.board.attachments import Attachments, DamagedBlob
 from anofel.board.chain import InvalidBlock, verify_commit
+from anofel.board.validators import Eras
 from anofel.disk.files import read_small_file
 from anofel.errors import AnofelError, InvalidInput, MalformedMessage, PeerUnreachable
 from anofel.ids import BlobHash
@@ -49,9 +50,9 @@ class BoardSource:
     blocks: Iterator[Block]
     height: int
     """How many blocks there are to be read."""
-    height_now: Callable[[], int]
-    """How many there are by now, by the newest header that validators signed; a board goes on, and prunes,
-    while it is read.
+    height_now: Callable[[Eras], int]
+    """How many there are by now, by the newest header that validators signed whom the reader knows; a board
+    goes on, and prunes, while it is read.
     """
     faults: tuple[str, ...] = ()
     """What lies beside the blocks and contradicts them."""
@@ -211,17 +212,17 @@ def _remote_blocks(transport: Transport, height: int) -> Iterator[Block]:
         at += len(blocks)
 
 
-def _height_now(transport: Transport, genesis: Genesis, height: int) -> int:
+def _height_now(transport: Transport, genesis: Genesis, height: int, validators: Eras) -> int:
     with suppress(PeerUnreachable):
-        return remote_signed_height(transport, genesis, height)
+        return remote_signed_height(transport, genesis, validators, height)
     return height
 
 
-def _stored_height_now(store: BlockStore, height: int) -> int:
+def _stored_height_now(store: BlockStore, height: int, validators: Eras) -> int:
     with suppress(StoreError, MalformedMessage, InvalidBlock):
         newest = store.signed_header(store.height)
         if newest is not None:
-            verify_commit(store.genesis, newest)
+            verify_commit(store.genesis, validators, newest)
             return max(height, newest.header.height)
     return height
 

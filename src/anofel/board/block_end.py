@@ -100,6 +100,7 @@ def end_block(state: State, results: Results) -> None:
     _forget_ended(state)
     _end_epochs(state)
     _slide_window(state)
+    state.validators.lapse(state.height)
 
 
 def _closed_seats(state: State) -> list[Seat]:

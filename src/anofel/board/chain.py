@@ -14,6 +14,7 @@ from anofel.board.rule import Rejected, require
 from anofel.board.rules import handler_of
 from anofel.board.rules.common import BLOCK_FULL
 from anofel.board.state import State
+from anofel.board.validators import Eras
 from anofel.board.verification import Candidate, Verifier
 from anofel.errors import InvalidInput, VerificationError
 from anofel.messages import Block, Genesis, Header, Posting
@@ -200,7 +201,7 @@ class Chain:
             raise InvalidBlock(height, "it does not follow the block before it.")
         if header.time < state.time:
             raise InvalidBlock(height, "its time is before that of the block before it.")
-        verify_signed(state.genesis, block)
+        verify_signed(state.genesis, state.validators.eras, block)
         return self.fill_again(header, block.postings, on_posting=on_posting)
 
     def fill_again(
@@ -230,20 +231,20 @@ class Chain:
         return state.tip
 
 
-def verify_commit(genesis: Genesis, block: Block) -> None:
-    """Check that the board's validators vouch for a block's header (``engines``).
+def verify_commit(genesis: Genesis, validators: Eras, block: Block) -> None:
+    """Check that the validators of its height vouch for a block's header (``engines``).
 
     Raises ``InvalidBlock``.
     """
     try:
-        check_vouched(genesis, block)
+        check_vouched(genesis, validators, block)
     except InvalidCommit as error:
         raise InvalidBlock(block.header.height, str(error)) from None
 
 
-def verify_signed(genesis: Genesis, block: Block) -> None:
+def verify_signed(genesis: Genesis, validators: Eras, block: Block) -> None:
     """Check that the board's validators vouch for a block and its postings. Raises ``InvalidBlock``."""
-    verify_commit(genesis, block)
+    verify_commit(genesis, validators, block)
     try:
         check_postings(block)
     except InvalidCommit as error:

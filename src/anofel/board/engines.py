@@ -14,6 +14,7 @@ CometBFT  a seal                       height, time, the header before and the p
 from collections.abc import Iterable
 from enum import IntEnum
 
+from anofel.board.validators import Era, Eras, tolerated
 from anofel.comet.commits import EngineHeader, data_hash
 from anofel.errors import InvalidSignature, VerificationError
 from anofel.messages import Block, Genesis
@@ -37,7 +38,7 @@ class InvalidCommit(VerificationError):
 
 def fault_tolerance(genesis: Genesis) -> int:
     """Return f: how many validators of equal power may be faulty. More than two thirds must be right."""
-    return (len(genesis.validators) - 1) // 3
+    return tolerated(len(genesis.validators))
 
 
 def covers_roots(genesis: Genesis) -> bool:
@@ -45,15 +46,16 @@ def covers_roots(genesis: Genesis) -> bool:
     return genesis.engine == Engine.EMBEDDED
 
 
-def check_vouched(genesis: Genesis, block: Block) -> None:
+def check_vouched(genesis: Genesis, validators: Eras, block: Block) -> None:
     """Check that validators with more than two thirds of the power vouch for a block's header.
 
+    Those of the block's own height count; keys that were taken away before it, or come after it, do not.
     The postings may have been left out. Raises ``InvalidCommit``.
     """
     if genesis.engine == Engine.COMETBFT:
-        _verify_seal(genesis, block)
+        _verify_seal(genesis, validators, block)
     else:
-        _verify_votes(genesis, block)
+        _verify_votes(genesis, validators, block)
 
 
 def check_postings(block: Block) -> None:
@@ -65,38 +67,42 @@ def check_postings(block: Block) -> None:
         raise InvalidCommit("the validators signed other postings.")
 
 
-def _verify_votes(genesis: Genesis, block: Block) -> None:
+def _verify_votes(genesis: Genesis, validators: Eras, block: Block) -> None:
     if block.seal is not None:
         raise InvalidCommit("a board of one node has no seals.")
     signed = block.header.vote_bytes(genesis.hash)
-    _tally(genesis, ((vote.validator, signed, vote.signature) for vote in block.commit))
+    now = validators.at(block.header.height)
+    _tally(now, ((vote.validator, signed, vote.signature) for vote in block.commit))
 
 
-def _verify_seal(genesis: Genesis, block: Block) -> None:
+def _verify_seal(genesis: Genesis, validators: Eras, block: Block) -> None:
     seal = block.seal
     if seal is None or block.commit:
         raise InvalidCommit("a board of validators has a seal in each block, and no votes.")
-    if seal.proposer >= len(genesis.validators):
+    height = block.header.height
+    now, following = validators.at(height), validators.at(height + 1)
+    if seal.proposer not in now.validators:
         raise InvalidCommit(f"validator {seal.proposer} is not on the board.")
-    engine = EngineHeader.of(genesis, block.header, seal)
+    if seal.next_validators != following.hash:
+        raise InvalidCommit("it names other validators for the next block.")
+    engine = EngineHeader.of(genesis, now.validators, block.header, seal)
     named = engine.hash()
-    _tally(genesis, ((vote.validator, engine.vote_bytes(named, vote), vote.signature) for vote in seal.votes))
+    _tally(now, ((vote.validator, engine.vote_bytes(named, vote), vote.signature) for vote in seal.votes))
 
 
-def _tally(genesis: Genesis, votes: Iterable[tuple[int, bytes, bytes]]) -> None:
+def _tally(now: Era, votes: Iterable[tuple[int, bytes, bytes]]) -> None:
     """Count signatures: who signed, what and how."""
     seen: set[int] = set()
     power = 0
     for number, signed, signature in votes:
-        if number in seen or number >= len(genesis.validators):
+        if number in seen or number not in now.validators:
             raise InvalidCommit(f"it has an unknown or repeated vote of validator {number}.")
         seen.add(number)
-        validator = genesis.validators[number]
+        validator = now.validators[number]
         try:
             MessageKey.from_bytes(validator.key).verify(signed, signature)
         except InvalidSignature:
             raise InvalidCommit(f"the signature of validator {number} is not valid.") from None
         power += validator.power
-    total = sum(validator.power for validator in genesis.validators)
-    if 3 * power <= 2 * total:
-        raise InvalidCommit(f"validators with {power} of {total} votes signed it.")
+    if 3 * power <= 2 * now.power:
+        raise InvalidCommit(f"validators with {power} of {now.power} votes signed it.")

@@ -45,6 +45,7 @@ def check_genesis(genesis: Genesis) -> None:
     10. Under CometBFT every validator is certified at the board's first moment, has signed its Ed25519 key
         for this genesis, and is another one than the others.
     11. Under CometBFT a blob has receipts of more storage holders than validators may be faulty.
+    12. Under CometBFT each validator runs one storage holder, which stands in its place.
     """
     _require(genesis.version == VERSION, f"its version is {genesis.version} instead of {VERSION}")
     try:
@@ -92,7 +93,7 @@ def check_genesis(genesis: Genesis) -> None:
 
 
 def _check_validators(genesis: Genesis) -> None:
-    """Check what CometBFT's validators show of themselves (rules 10 and 11)."""
+    """Check what CometBFT's validators show of themselves (rules 10 to 12)."""
     subjects = set()
     for number, validator in enumerate(genesis.validators):
         try:
@@ -102,6 +103,10 @@ def _check_validators(genesis: Genesis) -> None:
             raise InvalidGenesis(f"The genesis cannot be used: validator {number} is not: {error}") from None
         subjects.add(identity.subject)
     _require(len(subjects) == len(genesis.validators), "two of its validators are the same")
+    _require(
+        len(genesis.holders) == len(genesis.validators),
+        "each validator runs one storage holder, in its place",
+    )
     most = sum(validator.power for validator in genesis.validators)
     _require(most <= MAX_POWER, f"its validators have more power than {MAX_POWER}")
     faulty = fault_tolerance(genesis)

@@ -21,6 +21,7 @@ from anofel.board.state import (
     TaskState,
     digest,
 )
+from anofel.board.validators import Era
 
 Part = bytes | int | str | None
 
@@ -43,10 +44,26 @@ def nullifiers(state: State) -> bytes:
 
 
 def committees(state: State) -> bytes:
-    """Runs of key generation, and committees."""
+    """Runs of key generation, committees, and the board's validators."""
     runs = state.runs.root(lambda run: digest("run", _run(run)))
     made = state.committees.root(lambda committee: digest("committee", _committee(committee)))
-    return digest("committees", [runs, made])
+    return digest("committees", [runs, made, validators(state)])
+
+
+def validators(state: State) -> bytes:
+    """The eras of validators, and the changes that are proposed."""
+    eras = digest("eras", [era_digest(era) for era in state.validators.eras])
+    opened = [
+        part for name, one in state.validators.open.items() for part in (name, digest("signed", one.signed))
+    ]
+    return digest("validators", [eras, *opened])
+
+
+def era_digest(era: Era) -> bytes:
+    """Name the validators of an era with everything that the board knows of them."""
+    entries = [digest("validator", _validator(era, place)) for place in era.validators]
+    holders = [digest("holder", [place, *chain]) for place, chain in era.holders.items()]
+    return digest("era", [era.since, era.quorum, digest("places", entries), digest("holders", holders)])
 
 
 def tasks(state: State) -> bytes:
@@ -57,6 +74,13 @@ def tasks(state: State) -> bytes:
 def bundles(state: State) -> bytes:
     """Bundles with their current iteration."""
     return state.bundles.root(lambda bundle: digest("bundle", _bundle(bundle)))
+
+
+def _validator(era: Era, place: int) -> Iterator[Part]:
+    one, address = era.validators[place], era.addresses.get(place)
+    yield from (place, one.key, one.power, one.binding)
+    yield None if address is None else digest("address", [address.name, address.peer, address.url])
+    yield from one.chain
 
 
 def _certifier(certifier: CertifierState) -> Iterator[Part]:

@@ -15,12 +15,13 @@ from anofel.board import roots
 from anofel.board.log import MerkleLog
 from anofel.board.records import Records
 from anofel.board.state import Bundle, CertifierState, Committee, KeyRun, State, TaskState
+from anofel.board.validators import ValidatorState
 from anofel.errors import InvalidInput
 from anofel.ids import BlockHash, KeyId, RunId, TaskId
 from anofel.messages import Genesis, Header
 from anofel.primitives import CertifierTree, ClientTree, NameSet
 
-FORMAT = 6
+FORMAT = 7
 _CLIENTS_PER_BLOCK = 400
 """A snapshot takes 4 µs a client to write, and saves 1.7 ms or more for each block or posting to replay."""
 _HASH_BYTES = 32
@@ -52,6 +53,7 @@ class _Image:
     tasks: dict[TaskId, TaskState]
     bundles: dict[int, Bundle]
     remembered: list[int]
+    validators: ValidatorState
 
 
 def is_worth(state: State, saved: int) -> bool:
@@ -78,6 +80,7 @@ def encode(state: State) -> bytes:
         tasks=dict(state.tasks),
         bundles=dict(state.bundles),
         remembered=list(state.remembered),
+        validators=state.validators,
     )
     content = msgspec.msgpack.encode(image)
     return hashlib.sha256(content).digest() + content
@@ -108,6 +111,7 @@ def _restore(image: _Image, genesis: Genesis) -> State:
     return State(
         genesis=genesis,
         genesis_hash=genesis.hash,
+        validators=image.validators,
         height=image.height,
         time=image.time,
         tip=image.tip,

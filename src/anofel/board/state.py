@@ -16,6 +16,7 @@ from anofel.board.announcement import TaskFacts
 from anofel.board.genesis import check_genesis
 from anofel.board.log import MerkleLog, chained
 from anofel.board.records import Record, Records, forked
+from anofel.board.validators import Eras, ValidatorState
 from anofel.ids import (
     BlobHash,
     BlockHash,
@@ -408,6 +409,7 @@ class State:
 
     genesis: Genesis
     genesis_hash: GenesisHash
+    validators: ValidatorState
     height: int = 0
     """The block that is being filled."""
     time: int = 0
@@ -438,7 +440,11 @@ class State:
         """Return the board before its first block. Raises ``InvalidGenesis``."""
         check_genesis(genesis)
         state = cls(
-            genesis=genesis, genesis_hash=genesis.hash, time=genesis.time, tip=BlockHash(genesis.hash)
+            genesis=genesis,
+            genesis_hash=genesis.hash,
+            validators=ValidatorState(Eras.of(genesis)),
+            time=genesis.time,
+            tip=BlockHash(genesis.hash),
         )
         state.certifier_roots.append(state.certifier_tree.root().to_bytes())
         return state
@@ -452,6 +458,7 @@ class State:
         return State(
             genesis=self.genesis,
             genesis_hash=self.genesis_hash,
+            validators=self.validators.fork(),
             height=self.height,
             time=self.time,
             tip=self.tip,

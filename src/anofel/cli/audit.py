@@ -77,7 +77,7 @@ def _audit(
         for fault in source.faults:
             auditor.add_finding(0, fault, "files", "files beside the blocks")
         auditor.follow(source.blocks, on_block=lambda height: progress(height, source.height))
-        report = auditor.finish(source.height_now())
+        report = auditor.finish(source.height_now(auditor.state.validators.eras))
         report.notes += source.remarks
         if report.height:
             Watch(source.genesis.interval_ms, report.notes.append).look(report.height, report.time)

@@ -6,7 +6,7 @@ before and the postings; our sub-roots follow from those, and the next block nam
 """
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -73,10 +73,12 @@ class EngineHeader:
     """The address of who proposed it."""
 
     @classmethod
-    def of(cls, genesis: Genesis, header: Header, seal: Seal) -> "EngineHeader":
-        """Put the header together; ``proposer`` is a place in genesis."""
-        proposer = address_of(genesis.validators[seal.proposer].key)
-        return cls(chain_id(genesis), header, seal, validators_hash(genesis.validators), proposer)
+    def of(
+        cls, genesis: Genesis, validators: Mapping[int, Validator], header: Header, seal: Seal
+    ) -> "EngineHeader":
+        """Put the header together. ``validators``: those who make the block, by their places."""
+        proposer = address_of(validators[seal.proposer].key)
+        return cls(chain_id(genesis), header, seal, validators_hash(list(validators.values())), proposer)
 
     def hash(self) -> bytes:
         """Return the hash that precommits name."""

@@ -45,7 +45,7 @@ from anofel.light_client.watch import Watch
 from anofel.messages import Blob, Block, Genesis, Header, Posting, Receipt, receipt_bytes
 from anofel.messages.postings import posting_id
 from anofel.network.transport import Transport
-from anofel.pki.certificates import Purpose, verify_chain
+from anofel.pki.certificates import CertificateRefused, Purpose, verify_chain
 from anofel.proofs.keys import ROLES, STATEMENTS, KeyDirectory, KeyRole, StatementName, key_file_name
 from anofel.proofs.statements import RegistrationVerifier, SubmissionVerifier
 from anofel.storage.attachments import DirectoryAttachments
@@ -103,9 +103,6 @@ class LightClient:
             self._key(genesis, "registration", "verification")
         )
         self._submission = SubmissionVerifier.from_bytes(self._key(genesis, "submission", "verification"))
-        self._identities = [
-            verify_chain(chain, genesis.roots, Purpose.STORAGE, genesis.time) for chain in genesis.holders
-        ]
         self.attachments = DirectoryAttachments(directory / "blobs", self._fetch_blob)
         self.watch = Watch(genesis.interval_ms, tell)
         self._snapshot_at = 0
@@ -226,20 +223,24 @@ class LightClient:
                 raise NotFromBoard("The node stored another blob.")
             for receipt in blob.receipts:
                 self._check_receipt(blob, receipt)
-            if len({receipt.holder for receipt in blob.receipts}) < self.genesis.quorum:
-                raise NotFromBoard(f"The node brought receipts of fewer than {self.genesis.quorum} holders.")
+            quorum = self.state.validators.quorum_at(self.state.height + 1)
+            if len({receipt.holder for receipt in blob.receipts}) < quorum:
+                raise NotFromBoard(f"The node brought receipts of fewer than {quorum} holders.")
             return blob
 
         return send_blob(self.transport, sha256, data, read)
 
     def _check_receipt(self, blob: Blob, receipt: Receipt) -> None:
         signed = receipt_bytes(self.genesis.hash, blob.sha256, blob.length, receipt.expires)
-        if receipt.holder >= len(self._identities):
-            raise NotFromBoard("The receipt names a storage holder that genesis does not know.")
-        try:
-            self._identities[receipt.holder].verify(signed, receipt.signature)
-        except InvalidSignature as error:
-            raise NotFromBoard(f"The receipt for a stored blob is not valid: {error}") from None
+        state, refusal = self.state, "the board has no storage holder of this number."
+        for chain in state.validators.holders_at(state.height + 1, receipt.holder):
+            try:
+                holder = verify_chain(chain, self.genesis.roots, Purpose.STORAGE, state.time)
+                holder.verify(signed, receipt.signature)
+                return
+            except (CertificateRefused, InvalidSignature) as error:
+                refusal = str(error)
+        raise NotFromBoard(f"The receipt for a stored blob is not valid: {refusal}")
 
     # Blocks
 
@@ -302,7 +303,7 @@ class LightClient:
 
     def _is_signed(self, block: Block) -> bool:
         try:
-            verify_signed(self.genesis, block)
+            verify_signed(self.genesis, self.state.validators.eras, block)
         except InvalidBlock:
             return False
         return True

@@ -20,6 +20,7 @@ from anofel.board.attachments import AttachmentMissing
 from anofel.board.chain import InvalidBlock, verify_commit
 from anofel.board.framing import unframe
 from anofel.board.rule import RULES
+from anofel.board.validators import Eras
 from anofel.errors import VerificationError
 from anofel.ids import BlobHash, GenesisHash
 from anofel.messages import Block, Genesis, Posting
@@ -114,11 +115,12 @@ def remote_height(transport: Transport, verified: int = 0) -> int:
     return transport.ask("GET", "/v1/status", read)
 
 
-def remote_signed_height(transport: Transport, genesis: Genesis, verified: int) -> int:
+def remote_signed_height(transport: Transport, genesis: Genesis, validators: Eras, verified: int) -> int:
     """Return the height of the newest header that a node hands out with its validators' signatures.
 
     It is not linked to the blocks that are verified here. Validators who sign a header far ahead leave
-    evidence: the block that they sign at that height one day is another.
+    evidence: the block that they sign at that height one day is another. ``validators``: as far as they are
+    known here; a header of validators who came after that does not count.
     """
     height = remote_height(transport, verified)
 
@@ -127,7 +129,7 @@ def remote_signed_height(transport: Transport, genesis: Genesis, verified: int) 
         if len(blocks) != 1 or blocks[0].header.height != height:
             raise NotFromBoard(f"The node claims to have block {height} and sent another header.")
         try:
-            verify_commit(genesis, blocks[0])
+            verify_commit(genesis, validators, blocks[0])
         except InvalidBlock as error:
             raise NotFromBoard(f"The header that the node claims to have does not count. {error}") from None
         return height

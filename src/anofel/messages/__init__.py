@@ -23,6 +23,7 @@ from anofel.messages.postings import (
     make_posting,
 )
 from anofel.messages.tasks import EndIteration, EndTask, Model, PrivacyLedger, RejectModel, TaskAnnouncement
+from anofel.messages.validators import ChangeValidators, NewValidator, SignChange
 from anofel.messages.view import View
 
 __all__ = [
@@ -33,6 +34,7 @@ __all__ = [
     "Body",
     "CertifierKeyOffer",
     "ChainAuthor",
+    "ChangeValidators",
     "Class",
     "CommitteeKeyVote",
     "CountShare",
@@ -49,6 +51,7 @@ __all__ = [
     "KeyAuthor",
     "Limits",
     "Model",
+    "NewValidator",
     "Posting",
     "PrivacyLedger",
     "Receipt",
@@ -57,6 +60,7 @@ __all__ = [
     "RevokeCertifier",
     "Run",
     "Seal",
+    "SignChange",
     "Submission",
     "SubmittedPart",
     "SumShare",

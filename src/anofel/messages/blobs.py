@@ -13,7 +13,7 @@ class Receipt(View):
     """A storage holder's word that it keeps a blob."""
 
     holder: int
-    """The holder's place in the genesis."""
+    """The holder's place."""
     expires: int
     """The time until which it keeps the blob."""
     signature: bytes

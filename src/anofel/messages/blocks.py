@@ -39,7 +39,7 @@ class Vote(View):
     """A validator's signature of a header."""
 
     validator: int
-    """The validator's place in the genesis."""
+    """The validator's place."""
     signature: bytes
 
 
@@ -57,7 +57,7 @@ class EngineVote(View):
     """A validator's precommit under CometBFT, with its own time."""
 
     validator: int
-    """The validator's place in the genesis."""
+    """The validator's place."""
     time: int
     nanos: int
     signature: bytes
@@ -79,7 +79,7 @@ class Seal(View):
     results: bytes
     evidence: bytes
     proposer: int
-    """The validator's place in the genesis."""
+    """The validator's place."""
     round: int
     parts: int
     parts_hash: bytes

@@ -14,6 +14,7 @@ from anofel.messages.clients import Registration, Submission
 from anofel.messages.committees import CommitteeKeyVote, DkgRound
 from anofel.messages.signing import on_board
 from anofel.messages.tasks import EndIteration, EndTask, Model, PrivacyLedger, RejectModel, TaskAnnouncement
+from anofel.messages.validators import ChangeValidators, SignChange
 
 Body = (
     CertifierKeyOffer
@@ -31,6 +32,8 @@ Body = (
     | EndTask
     | PrivacyLedger
     | RejectModel
+    | ChangeValidators
+    | SignChange
 )
 """What can be posted."""
 

@@ -224,6 +224,7 @@ class BoardFacts:
 def board_facts(state: State, tip: Tip, refusals: dict[str, int]) -> BoardFacts:
     """Say what the board looks like."""
     genesis = state.genesis
+    now = state.validators.eras.at(state.height)
     return BoardFacts(
         name=genesis.name,
         genesis=state.genesis_hash.hex(),
@@ -233,8 +234,10 @@ def board_facts(state: State, tip: Tip, refusals: dict[str, int]) -> BoardFacts:
         interval_ms=genesis.interval_ms,
         rules=genesis.rules,
         insecure=tuple(flaws_of(genesis)),
-        validators=tuple(ValidatorFacts(key=one.key.hex(), power=one.power) for one in genesis.validators),
-        storage_holders=len(genesis.holders),
+        validators=tuple(
+            ValidatorFacts(key=one.key.hex(), power=one.power) for one in now.validators.values()
+        ),
+        storage_holders=len(now.holders),
         registered=len(state.clients),
         epoch=state.epoch,
         certifiers=tuple(

@@ -26,6 +26,8 @@ _GROUPS = {
     "EndIteration": ("task", "ending"),
     "EndTask": ("task", "ending"),
     "PrivacyLedger": ("task", "ledger"),
+    "ChangeValidators": ("validator", "change"),
+    "SignChange": ("validator", "signing"),
 }
 """The groups of rules that a kind must pass, after those for every posting."""
 MAX_SHOWN = 64

@@ -47,6 +47,8 @@ STEPS: Final = {
     "PrivacyLedger": ("8′", "An owner states how much privacy was spent.", "owner"),
     "EndIteration": ("8′", "An owner asks to end an iteration early.", "owner"),
     "EndTask": ("8′", "An owner ends its task.", "owner"),
+    "ChangeValidators": ("0", "A validator proposes another set of validators.", "validators"),
+    "SignChange": ("0", "A validator signs a proposed change of validators.", "validators"),
 }
 """By the kind of a posting: the paper's step, what it says, and who posts it."""
 

@@ -1,5 +1,6 @@
 //! Records inside other records.
 
+use super::VALIDATOR;
 use crate::layout::Layout;
 use crate::layout::Type::{self, *};
 
@@ -48,4 +49,16 @@ pub const EXCLUSION: &Layout =
 pub const GROUP_SUM: &Layout = &Layout {
     name: "GroupSum",
     fields: &[("set_digest", Digest), ("num_posts", U32), ("sum", Record(BLOB))],
+};
+
+/// A validator that comes, with the storage role that it runs and where it is reached.
+pub const NEW_VALIDATOR: &Layout = &Layout {
+    name: "NewValidator",
+    fields: &[
+        ("validator", Record(VALIDATOR)),
+        ("holder", CHAIN),
+        ("name", Text { max: 64 }),
+        ("peer", Text { max: 256 }),
+        ("url", Text { max: 256 }),
+    ],
 };

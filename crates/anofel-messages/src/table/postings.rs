@@ -1,7 +1,7 @@
 //! The kinds of postings and their bodies.
 
 use super::Author::{Chain, Key};
-use super::{Kind, BLOB, CONTRIBUTION, EXCLUSION, GROUP_SUM, RUN};
+use super::{Kind, BLOB, CONTRIBUTION, EXCLUSION, GROUP_SUM, NEW_VALIDATOR, RUN};
 use crate::layout::Layout;
 use crate::layout::Type::{self, *};
 
@@ -136,6 +136,20 @@ pub const PRIVACY_LEDGER: &Layout = &Layout {
 pub const REJECT_MODEL: &Layout =
     &Layout { name: "RejectModel", fields: &[("task", Digest), ("iteration", U64)] };
 
+/// A change of validators is proposed; who proposes it signs it.
+pub const CHANGE_VALIDATORS: &Layout = &Layout {
+    name: "ChangeValidators",
+    fields: &[
+        ("base", Digest),
+        ("place", U8),
+        ("entry", Option(&Record(NEW_VALIDATOR))),
+        ("since", U64),
+    ],
+};
+
+/// A validator signs a change that another one proposed.
+pub const SIGN_CHANGE: &Layout = &Layout { name: "SignChange", fields: &[("change", Digest)] };
+
 /// Every kind of posting, by number.
 pub const KINDS: &[Kind] = &[
     Kind { number: 1, author: Chain, body: CERTIFIER_KEY },
@@ -153,4 +167,6 @@ pub const KINDS: &[Kind] = &[
     Kind { number: 13, author: Chain, body: END_TASK },
     Kind { number: 14, author: Chain, body: PRIVACY_LEDGER },
     Kind { number: 15, author: Chain, body: REJECT_MODEL },
+    Kind { number: 16, author: Chain, body: CHANGE_VALIDATORS },
+    Kind { number: 17, author: Chain, body: SIGN_CHANGE },
 ];

@@ -13,7 +13,7 @@ from anofel import messages
 from anofel._core.messages import kinds
 from anofel.board.author import Author
 from anofel.board.claims import Claim
-from anofel.board.rules import certifiers, committees, registrations, submissions, sums, tasks
+from anofel.board.rules import certifiers, committees, registrations, submissions, sums, tasks, validators
 from anofel.board.state import State
 from anofel.ids import PostingId
 from anofel.pki.certificates import Purpose
@@ -35,6 +35,7 @@ class Handler:
 
 _OWNER = (Purpose.OWNER,)
 _AGGREGATOR = (Purpose.AGGREGATOR,)
+_VALIDATOR = (Purpose.VALIDATOR,)
 
 HANDLERS: dict[type, Handler] = {
     messages.CertifierKeyOffer: Handler(
@@ -59,6 +60,12 @@ HANDLERS: dict[type, Handler] = {
     messages.EndIteration: Handler(tasks.check_end_iteration, tasks.apply_end_iteration, 20 * KIB, _OWNER),
     messages.EndTask: Handler(tasks.check_end_task, tasks.apply_end_task, 20 * KIB, _OWNER),
     messages.PrivacyLedger: Handler(tasks.check_ledger, tasks.apply_ledger, 20 * KIB, _OWNER),
+    messages.ChangeValidators: Handler(
+        validators.check_change, validators.apply_change, 52 * KIB, _VALIDATOR
+    ),
+    messages.SignChange: Handler(
+        validators.check_signature, validators.apply_signature, 20 * KIB, _VALIDATOR
+    ),
 }
 
 _LIMITS = {

@@ -21,7 +21,9 @@ BLOCK_FULL = rule("posting 5", "block-full", "The block has room for the posting
 RECEIPTS = rule("blob 1", "too-few-receipts", "A blob has receipts of enough different storage holders.")
 EXPIRED = rule("blob 2", "receipt-expired", "No receipt has expired at the block's height.")
 BAD_RECEIPT = rule(
-    "blob 3", "bad-receipt", "Every receipt is signed by a certified storage holder of genesis."
+    "blob 3",
+    "bad-receipt",
+    "Every receipt is signed by a certified storage holder that the board has, or had 1,000 blocks ago.",
 )
 BLOB_LENGTH = rule("blob 4", "blob-too-long", "A blob is not longer than its kind allows.")
 
@@ -47,9 +49,9 @@ def client(author: Author) -> Anonymous:
 def check_blob(state: State, blob: Blob, max_length: int) -> None:
     """Check what the state says about a blob's receipts; their signatures are part of the claim."""
     holders = {receipt.holder for receipt in blob.receipts}
-    known = all(number < len(state.genesis.holders) for number in holders)
+    known = all(state.validators.holders_at(state.height, number) for number in holders)
     distinct = len(holders) == len(blob.receipts)
-    require(known and distinct and len(holders) >= state.genesis.quorum, RECEIPTS)
+    require(known and distinct and len(holders) >= state.validators.quorum_at(state.height), RECEIPTS)
     require(all(receipt.expires >= state.height for receipt in blob.receipts), EXPIRED)
     require(blob.length <= max_length, BLOB_LENGTH, f"It has {blob.length} bytes of at most {max_length}.")
 

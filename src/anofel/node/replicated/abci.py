@@ -54,6 +54,16 @@ class CheckedTx:
 
 
 @dataclass(frozen=True, slots=True)
+class Decided:
+    """What the engine hears of a block that was filled."""
+
+    tip: bytes
+    """What the next header names."""
+    updates: tuple[tuple[bytes, int], ...] = ()
+    """Keys of validators that change, each with its power; 0 takes it away."""
+
+
+@dataclass(frozen=True, slots=True)
 class InitChain:
     """How the engine begins."""
 
@@ -86,8 +96,8 @@ class Application(Protocol):
         """Whether a proposal may be voted for."""
         ...
 
-    def finalize(self, proposal: Proposal) -> bytes:
-        """Take a decided block and return the hash that the next header names."""
+    def finalize(self, proposal: Proposal) -> Decided:
+        """Take a decided block."""
         ...
 
     def commit(self) -> int:
@@ -148,8 +158,9 @@ class AbciServer:
             content = number(1, _ACCEPT if app.process(_proposal(found, postings=1)) else _REJECT)
         elif kind == FINALIZE:
             proposal = _proposal(found, postings=1)
-            tip = app.finalize(proposal)
-            content = message(2, b"") * len(proposal.postings) + octets(5, tip)
+            decided = app.finalize(proposal)
+            updates = b"".join(message(3, _update(*update)) for update in decided.updates)
+            content = message(2, b"") * len(proposal.postings) + updates + octets(5, decided.tip)
         elif kind == COMMIT:
             content = number(3, app.commit())
         elif kind in (OFFER_SNAPSHOT, APPLY_CHUNK):
@@ -159,6 +170,10 @@ class AbciServer:
         else:
             raise MalformedWire(f"request {kind} is not one that this board answers")
         return message(_ANSWER[kind], content)
+
+
+def _update(key: bytes, power: int) -> bytes:
+    return message(1, octets(1, key)) + number(2, power)
 
 
 def _checked(result: CheckedTx) -> bytes:

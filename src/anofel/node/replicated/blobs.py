@@ -119,7 +119,7 @@ class Holders:
 
     # Sending
 
-    async def spread(self, blob: Blob) -> Blob:
+    async def spread(self, blob: Blob, quorum: int) -> Blob:
         """Send a blob that is here to others until a quorum keeps it; return it with their receipts (rule 1).
 
         Those who fail are passed over. There may be too few receipts in the end. No thread waits meanwhile.
@@ -130,7 +130,7 @@ class Holders:
             if (sent := self._holders[number].sends.submit(lambda n=number: self._send(n, blob)))  # type: ignore[misc]
         }
         receipts = list(blob.receipts)
-        while asked and len(receipts) < self._genesis.quorum:  # the others go on then, and keep it too
+        while asked and len(receipts) < quorum:  # the others go on then, and keep it too
             done, asked = await asyncio.wait(asked, return_when=asyncio.FIRST_COMPLETED)
             receipts += [receipt for answer in done if (receipt := answer.result()) is not None]
         return replace(blob, receipts=tuple(receipts))

@@ -10,7 +10,7 @@ import os
 import shutil
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,7 +23,7 @@ from anofel.comet.commits import address_of, chain_id
 from anofel.comet.wire import MalformedWire, read_uvarint
 from anofel.disk.files import Secret, replace_file
 from anofel.errors import AnofelError
-from anofel.messages import EngineBlock, EngineVote, Genesis, Seal
+from anofel.messages import EngineBlock, EngineVote, Genesis, Seal, Validator
 from anofel.node.replicated.network import Network
 from anofel.primitives import MessageSecret
 
@@ -283,10 +283,10 @@ class EngineRpc:
             raise
         return Taken(int(found["code"]), bytes.fromhex(found["data"] or ""))
 
-    def seal(self, height: int, genesis: Genesis) -> Seal:
-        """Return what vouches for a block that the engine decided. Raises ``EngineAnswer``."""
+    def seal(self, height: int, validators: Mapping[int, Validator]) -> Seal:
+        """Return what vouches for a block that the engine decided and they made. Raises ``EngineAnswer``."""
         try:
-            return _read_seal(self._ask("commit", height=str(height))["signed_header"], genesis)
+            return _read_seal(self._ask("commit", height=str(height))["signed_header"], validators)
         except (KeyError, TypeError, ValueError, binascii.Error) as error:
             raise EngineAnswer(f"The engine gave no commit that can be read: {error!r}.") from None
 
@@ -320,9 +320,9 @@ class EngineRpc:
         return result
 
 
-def _read_seal(signed: dict[str, Any], genesis: Genesis) -> Seal:
+def _read_seal(signed: dict[str, Any], validators: Mapping[int, Validator]) -> Seal:
     header, commit = signed["header"], signed["commit"]
-    places = {_hex(address_of(v.key)): number for number, v in enumerate(genesis.validators)}
+    places = {_hex(address_of(v.key)): number for number, v in validators.items()}
     _, nanos = _moment(header["time"])
     last = header["last_block_id"]
     votes = []

@@ -40,7 +40,7 @@ from anofel.messages.postings import posting_id
 from anofel.node.board_node import BoardNode
 from anofel.node.files import BLOBS, NodeFiles, read_node
 from anofel.node.metrics import Metrics
-from anofel.node.replicated.abci import CheckedTx, InitChain, Proposal
+from anofel.node.replicated.abci import CheckedTx, Decided, InitChain, Proposal
 from anofel.node.replicated.blobs import Holders
 from anofel.node.replicated.network import Network, read_network
 from anofel.node.replicated.slow import SlowChecks, wait
@@ -302,7 +302,7 @@ class ReplicatedNode(BoardNode):
             )
         return filled.refused is None
 
-    def finalize(self, proposal: Proposal) -> bytes:
+    def finalize(self, proposal: Proposal) -> Decided:
         """Fill the decided block; what is missing for it is fetched, however long it takes.
 
         Raises ``BoardBroken``.
@@ -324,7 +324,7 @@ class ReplicatedNode(BoardNode):
                 for blob in retention.kept_by(state, Posting.from_bytes(data).body)
             ]
             filled.header = self._with_blobs(state, filled.chain.seal)
-        return state.tip
+        return Decided(state.tip, _updates(state))
 
     def commit(self) -> int:
         """Keep the decided block. Our own blocks stay for ever, and so do the engine's."""
@@ -409,3 +409,13 @@ def _signers(postings: Sequence[bytes], sha256: BlobHash) -> list[int]:
     bodies = (Posting.from_bytes(data).body for data in postings)
     named = (blob for body in bodies for blob in retention.blobs_of(body) if blob.sha256 == sha256)
     return [receipt.holder for blob in named for receipt in blob.receipts]
+
+
+def _updates(state: State) -> tuple[tuple[bytes, int], ...]:
+    """Return what the engine hears of a change of validators: keys with their power, 0 for who goes."""
+    announced = state.validators.announced(state.height)
+    if announced is None:
+        return ()
+    before, after = ({one.key: one.power for one in era.values()} for era in announced)
+    gone = dict.fromkeys(before.keys() - after.keys(), 0)
+    return tuple(sorted((gone | dict(after.items() - before.items())).items()))

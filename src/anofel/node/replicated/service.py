@@ -186,10 +186,11 @@ class ReplicatedService(BoardService):
     def _seal(self, height: int) -> None:
         """Ask the engine what vouches for a block, check it and keep it."""
         store = self.node.store
-        seal, header = self.rpc.seal(height, self.node.genesis), store.header(height)
+        eras = self.node.state.validators.eras
+        seal, header = self.rpc.seal(height, eras.at(height).validators), store.header(height)
         assert header is not None
         block = Block(header=header, commit=(), seal=seal, postings=store.postings(height))
-        verify_signed(self.node.genesis, block)
+        verify_signed(self.node.genesis, eras, block)
         store.add_seal(height, seal)
 
     # Blobs
@@ -205,11 +206,10 @@ class ReplicatedService(BoardService):
     async def receipts(self, blob: Blob, expires: int) -> Blob:
         """Return a blob that is here with the receipts of a quorum. Raises ``Busy``."""
         own = await self.own_receipt(blob, expires)
-        found = await self.node.holders.spread(own)
-        if len(found.receipts) < self.node.genesis.quorum:
-            raise Busy(
-                f"Only {len(found.receipts)} of {self.node.genesis.quorum} storage holders answer; try again."
-            )
+        quorum = self.node.state.validators.quorum_at(self.node.state.height + 1)
+        found = await self.node.holders.spread(own, quorum)
+        if len(found.receipts) < quorum:
+            raise Busy(f"Only {len(found.receipts)} of {quorum} storage holders answer; try again.")
         return found
 
 
