@@ -23,7 +23,6 @@ from anofel.cli.role_options import (
     at_work,
     genesis_hash,
     opened,
-    say_what_a_trainer_may,
     show,
     until_stopped,
 )
@@ -90,7 +89,7 @@ def init(
         say=note,
     )
     show(f"The client in {directory}", {"directory": str(directory), "board": board}, as_json=as_json)
-    say_what_a_trainer_may(demands.trainer)
+    demands.say_what_trains()
     if not demands.max_colluders and not as_json:
         note(UNSAID)
     if not proxy and not as_json:

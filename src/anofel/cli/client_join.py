@@ -15,7 +15,6 @@ from anofel.cli.role_options import (
     WaitOption,
     genesis_hash,
     opened,
-    say_what_a_trainer_may,
     show,
     until_stopped,
 )
@@ -85,7 +84,7 @@ def join(
             note("Without --proxy the board's node sees this machine's address.")
     elif not as_json:
         note(f"Going on in {directory}, with the settings in its role.toml.")
-    say_what_a_trainer_may(demands.trainer)
+    demands.say_what_trains()
     unlock = unlock_with(key_file, passphrase_file, new=is_new)
     known = Known(
         genesis=genesis_hash(genesis) if genesis else None,

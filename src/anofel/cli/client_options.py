@@ -9,9 +9,23 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from anofel.cli.role_options import TrainerOption
+from anofel.cli.flower_options import (
+    FlowerAppOption,
+    FlowerDataOption,
+    FlowerMemoryOption,
+    FlowerNodeConfigOption,
+    FlowerPythonOption,
+    FlowerRunConfigOption,
+    FlowerSecondsOption,
+    InsecureFlowerNetworkOption,
+    flower_app,
+    flower_settings,
+    say_what_an_app_may,
+)
+from anofel.cli.role_options import TrainerOption, say_what_a_trainer_may
 
 if TYPE_CHECKING:
+    from anofel.learning.flower.settings import FlowerApp
     from anofel.roles.directory import Setting
 
 Command = Callable[..., None]
@@ -96,6 +110,35 @@ class Demands:
     require_aggregator: RequireAggregatorOption = None
     ledger: LedgerOption = None
     first_wait: FirstWaitOption = 3
+    flower_app: FlowerAppOption = None
+    flower_python: FlowerPythonOption = None
+    flower_data: FlowerDataOption = None
+    flower_node_config: FlowerNodeConfigOption = None
+    flower_run_config: FlowerRunConfigOption = None
+    flower_seconds: FlowerSecondsOption = 600
+    flower_memory: FlowerMemoryOption = 8
+    insecure_flower_network: InsecureFlowerNetworkOption = False
+
+    def app(self) -> "FlowerApp | None":
+        """Return the Flower app, if one is named. Raises ``InvalidInput``."""
+        return flower_app(
+            self.flower_app,
+            self.flower_python,
+            self.flower_data,
+            self.flower_node_config,
+            self.flower_run_config,
+            self.flower_seconds,
+            self.flower_memory,
+            insecure_network=self.insecure_flower_network,
+        )
+
+    def say_what_trains(self) -> None:
+        """Say what naming a trainer, or a Flower app, means."""
+        app = self.app()
+        if app is None:
+            say_what_a_trainer_may(self.trainer)
+        else:
+            say_what_an_app_may(app)
 
     def settings(self) -> "dict[str, Setting]":
         """Return what stands in ``role.toml``; some only if they were given."""
@@ -122,6 +165,8 @@ class Demands:
             found["ledger"] = str(self.ledger.absolute())
         if self.trainer:
             found["trainer"] = self.trainer
+        if (app := self.app()) is not None:
+            found |= flower_settings(app, self.flower_node_config, self.flower_run_config)
         return found
 
 

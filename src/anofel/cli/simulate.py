@@ -1,18 +1,35 @@
 """``anofel simulate``: many clients in one process through the same code, for experiments."""
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from anofel.cli.board_fit import BoardRoots, BoardToMeet
+from anofel.cli.flower_options import (
+    FlowerDataOption,
+    FlowerMemoryOption,
+    FlowerNodeConfigOption,
+    FlowerPythonOption,
+    FlowerRunConfigOption,
+    FlowerSecondsOption,
+    InsecureFlowerNetworkOption,
+    flower_app,
+    say_what_an_app_may,
+)
 from anofel.cli.output import JsonOption, note
 from anofel.cli.role_options import TrainerOption, say_what_a_trainer_may
 from anofel.cli.study import studies_that_begin
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from anofel.learning.flower.settings import FlowerApp
     from anofel.simulation import SimulatedTask
     from anofel.simulation.studies import RowSource
+
+DEFAULT_ITERATIONS: Final = 5
 
 
 def simulate(
@@ -31,7 +48,10 @@ def simulate(
         int | None,
         typer.Option(min=2, help="Clients of each task; by default what a task expects, 16 for a study."),
     ] = None,
-    iterations: Annotated[int, typer.Option(min=1, help="Iterations.")] = 5,
+    iterations: Annotated[
+        int | None,
+        typer.Option(min=1, help="Iterations.", show_default="5, or the rounds of a Flower app"),
+    ] = None,
     split: Annotated[
         str, typer.Option(help="How rows are split: iid, by-label, dirichlet:ALPHA (labels), sizes:ALPHA.")
     ] = "iid",
@@ -56,7 +76,10 @@ def simulate(
         float, typer.Option(help="The probability with which a client misses an iteration.")
     ] = 0.0,
     target_epsilon: Annotated[
-        float, typer.Option(help="With --study: ε of all iterations, for single records.")
+        float,
+        typer.Option(
+            help="ε of all iterations: for single records with --study, for whole clients with --flower-app."
+        ),
     ] = 2.0,
     seed: Annotated[int, typer.Option(min=0, help="For the split, the order and the dropouts.")] = 0,
     patience: Annotated[
@@ -72,6 +95,36 @@ def simulate(
     plot: Annotated[Path | None, typer.Option(help="Draw metrics and ε into this PNG file.")] = None,
     keys: Annotated[
         Path | None, typer.Option(help="Proof keys (anofel setup); otherwise development keys are made.")
+    ] = None,
+    flower_app_directory: Annotated[
+        Path | None,
+        typer.Option(
+            "--flower-app",
+            help="A Flower app to train with; without a task file its task is made.",
+            rich_help_panel="A Flower app",
+            show_default=False,
+        ),
+    ] = None,
+    flower_python: FlowerPythonOption = None,
+    flower_data: FlowerDataOption = None,
+    flower_node_config: FlowerNodeConfigOption = None,
+    flower_run_config: FlowerRunConfigOption = None,
+    flower_seconds: FlowerSecondsOption = 600,
+    flower_memory: FlowerMemoryOption = 8,
+    insecure_flower_network: InsecureFlowerNetworkOption = False,
+    clipping_norm: Annotated[
+        float,
+        typer.Option(
+            help="The longest update of a client, where the task is made.", rich_help_panel="A Flower app"
+        ),
+    ] = 1.0,
+    noise_multiplier: Annotated[
+        float | None,
+        typer.Option(
+            help="The noise in clipping norms, in place of --target-epsilon.",
+            rich_help_panel="A Flower app",
+            show_default=False,
+        ),
     ] = None,
     insecure_plain: Annotated[
         bool,
@@ -94,6 +147,8 @@ def simulate(
     anofel simulate task.toml --rows a.csv --rows b.csv --rows c.csv --rows d.csv --out run
 
     anofel simulate task.toml --made-up-rows 5000 --clients 512 --insecure-plain
+
+    anofel simulate --flower-app quickstart --flower-python env/bin/python --clients 10 --out run
     """
     from anofel.cli.board_fit import meet_or_say
     from anofel.cli.simulate_run import Settings, run
@@ -111,11 +166,37 @@ def simulate(
         split=split, seed=seed, files=tuple(rows or ()), made_up=made_up_rows, validation=validation
     )
     say_what_a_trainer_may(trainer)
-    parts = _parts(tasks or [], study or [], source, clients, iterations, dropout, target_epsilon, trainer)
+    app = flower_app(
+        flower_app_directory,
+        flower_python,
+        flower_data,
+        flower_node_config,
+        flower_run_config,
+        flower_seconds,
+        flower_memory,
+        insecure_network=insecure_flower_network,
+    )
+    if app is not None:
+        say_what_an_app_may(app)
+        parts = [
+            _flower_part(
+                app,
+                tasks or [],
+                bool(study or trainer),
+                source,
+                clients,
+                iterations,
+                dropout,
+                _Privacy(clipping_norm, target_epsilon, noise_multiplier),
+            )
+        ]
+    else:
+        wanted = DEFAULT_ITERATIONS if iterations is None else iterations
+        parts = _parts(tasks or [], study or [], source, clients, wanted, dropout, target_epsilon, trainer)
     run(
         parts,
         Settings(
-            iterations=iterations,
+            iterations=_iterations(parts, iterations, made=app is not None and not tasks),
             scheme=scheme,
             members=committee,
             threshold=threshold,
@@ -130,6 +211,57 @@ def simulate(
             is_own_validation=validation is not None,
         ),
         as_json=as_json,
+    )
+
+
+@dataclass(frozen=True)
+class _Privacy:
+    """What the options say about a task that is made for a Flower app."""
+
+    clipping_norm: float
+    target_epsilon: float
+    noise_multiplier: float | None
+
+
+def _iterations(parts: "Sequence[SimulatedTask]", asked: int | None, *, made: bool) -> int:
+    """How many iterations to run; a task that was made for an app has as many releases as it wants."""
+    if asked is not None:
+        return asked
+    return parts[0].task.privacy.max_releases if made else DEFAULT_ITERATIONS
+
+
+def _flower_part(
+    app: "FlowerApp",
+    tasks: list[Path],
+    others: bool,
+    source: "RowSource",
+    clients: int | None,
+    iterations: int | None,
+    dropout: float,
+    privacy: _Privacy,
+) -> "SimulatedTask":
+    from decimal import Decimal
+
+    from anofel.errors import InvalidInput
+    from anofel.simulation.flower import DEFAULT_CLIENTS, of_flower_app, of_task_and_app
+    from anofel.tasks.task import Task
+
+    if others or len(tasks) > 1:
+        raise InvalidInput("--flower-app goes with one task file or none, and without --study and --trainer.")
+    if tasks:
+        return of_task_and_app(Task.load(tasks[0]), app, source, clients, note)
+    if source.files or source.made_up or source.validation:
+        raise InvalidInput("Without a task file the app loads its own rows; --rows has nothing to say.")
+    noise = privacy.noise_multiplier
+    return of_flower_app(
+        app,
+        clients=DEFAULT_CLIENTS if clients is None else clients,
+        iterations=iterations,
+        dropout=dropout,
+        clipping_norm=Decimal(str(privacy.clipping_norm)),
+        target_epsilon=privacy.target_epsilon,
+        noise=None if noise is None else Decimal(str(noise)),
+        say=note,
     )
 
 

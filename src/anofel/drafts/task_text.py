@@ -55,7 +55,7 @@ def draft_task(guesses: Guesses, settings: DraftSettings) -> str:
 
 
 def _text(guesses: Guesses, settings: DraftSettings, noise: Decimal) -> str:
-    return "\n".join([*_head(guesses, settings, noise), *_schema(guesses)]) + "\n"
+    return "\n".join([*_head(guesses, settings, noise), *draft_schema(guesses)]) + "\n"
 
 
 def _head(guesses: Guesses, settings: DraftSettings, noise: Decimal) -> Iterator[str]:
@@ -68,7 +68,7 @@ def _head(guesses: Guesses, settings: DraftSettings, noise: Decimal) -> Iterator
 # protocol), then delete the comment. All keys are described in docs/task-file.md.
 
 [task]
-name = {_quoted(settings.name)}
+name = {quoted(settings.name)}
 
 [model]
 kind = "logistic"       # or "mlp" with hidden = [16]: more parameters, more noise
@@ -98,9 +98,10 @@ records_per_client = {most}   # the most rows of a hospital; {CONFIRM}
 """
 
 
-def _schema(guesses: Guesses) -> Iterator[str]:
+def draft_schema(guesses: Guesses) -> Iterator[str]:
+    """Write the schema, line by line."""
     yield "[schema]"
-    yield f"label = {_quoted(guesses.label)}"
+    yield f"label = {quoted(guesses.label)}"
     if guesses.target is None:
         yield f"label_values = {_listed(guesses.label_values)}   # {CONFIRM}"
     for role, what in (
@@ -123,7 +124,7 @@ def _target(target: NumberTarget) -> Iterator[str]:
     yield ""
     yield "[schema.target]         # a number is predicted, not a class"
     yield 'kind = "number"'
-    yield f"unit = {_quoted(target.unit)}   # which?"
+    yield f"unit = {quoted(target.unit)}   # which?"
     yield f"low = {plain(target.low)}   # {CONFIRM}"
     yield f"high = {plain(target.high)}   # {CONFIRM}"
     yield 'outside = "clip"   # a value outside becomes the bound; "refuse" refuses the row'
@@ -135,7 +136,7 @@ def _column(guess: Guess) -> Iterator[str]:
     column = guess.column
     assert column is not None
     yield "[[schema.column]]"
-    yield f"name = {_quoted(column.name)}"
+    yield f"name = {quoted(column.name)}"
     yield f'kind = "{column.kind}"'
     yield from _category(guess, column) if isinstance(column, CategoryColumn) else _number(guess, column)
 
@@ -146,13 +147,13 @@ def _category(guess: Guess, column: CategoryColumn) -> Iterator[str]:
         yield f"# Seen in few rows: {rare}. Keep them only if they are on a public list."
     yield f"values = {_listed(column.values)}   # {CONFIRM}; the first is the reference"
     if column.missing is not None:
-        yield f"missing = {_quoted(column.missing)}"
+        yield f"missing = {quoted(column.missing)}"
 
 
 def _number(guess: Guess, column: NumberColumn) -> Iterator[str]:
     known = "a usual range of people, not from your file" if guess.is_public else CONFIRM
     unit = "" if guess.is_public else "   # which?"
-    yield f"unit = {_quoted(column.unit)}{unit}"
+    yield f"unit = {quoted(column.unit)}{unit}"
     yield f"low = {plain(column.low)}   # {known}"
     yield f"high = {plain(column.high)}   # {known}"
     yield 'outside = "clip"   # a value outside becomes the bound; "refuse" refuses the row'
@@ -169,12 +170,13 @@ def _round_up(number: int) -> int:
     return -(-number // power) * power
 
 
-def _quoted(text: str) -> str:
+def quoted(text: str) -> str:
+    """Write a text as TOML."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _listed(texts: tuple[str, ...]) -> str:
-    return f"[{', '.join(_quoted(text) for text in texts)}]"
+    return f"[{', '.join(quoted(text) for text in texts)}]"
 
 
 def _comment(text: str) -> str:

@@ -8,6 +8,8 @@ Rules for a trainer of one's own, in the same words in ``docs/networks.md``:
 3. Its first model has as many parameters as the task says.
 4. What goes wrong in it is said in one sentence that names it (``trainer-failed``); a client then skips the
    iteration.
+5. A Flower app takes the place of ``module:function``. A schema that names the digest of an app is trained by
+   that app, and by nothing else.
 
 Security: a trainer of one's own is code that runs with the rights of the one who named it, and sees its data.
 """
@@ -17,6 +19,7 @@ from collections.abc import Callable
 from anofel.errors import InvalidInput
 from anofel.learning.dense import DenseNetwork
 from anofel.learning.federated import FedAvg, FedSGD
+from anofel.learning.flower.settings import FlowerApp, app_refused
 from anofel.learning.losses import loss_of
 from anofel.learning.own_trainer import OwnTrainer, blaming
 from anofel.learning.trainer import Trainer
@@ -38,15 +41,26 @@ class TorchMissing(InvalidInput):
     code = "torch-missing"
 
 
-def trainer_of(task: Task, own: str = "") -> Trainer:
-    """Make the trainer of a task; `own` names the one that a custom task needs, as ``module:function``.
+class TrainerMissing(TrainerRefused):
+    """A custom task has no trainer here."""
 
-    Raises ``TrainerRefused``, ``TrainerFailed``, ``TorchMissing``.
+
+OwnTrainerName = str | FlowerApp
+"""What a custom task is trained by: ``module:function``, a Flower app, or empty for nothing."""
+
+
+def trainer_of(task: Task, own: OwnTrainerName = "") -> Trainer:
+    """Make the trainer of a task; `own` names the one that a custom task needs.
+
+    Raises ``TrainerRefused``, ``TrainerFailed``, ``TorchMissing``, ``FlowerRefused``.
     """
+    if refused := app_refused(task.schema.app, own):  # (5)
+        raise TrainerRefused(f"Task '{task.name}': {refused}")
     if "custom" in (task.model.kind, task.training.algorithm):
         return _own_trainer(task, own)  # (1)
     if own:  # (2)
-        raise TrainerRefused(f"Task '{task.name}' is not custom; it trains without '{own}'.")
+        name = own.directory if isinstance(own, FlowerApp) else own
+        raise TrainerRefused(f"Task '{task.name}' is not custom; it trains without '{name}'.")
     return _torch_trainer(task) if task.model.kind in NETWORKS else _dense_trainer(task)
 
 
@@ -89,21 +103,34 @@ def _torch_trainer(task: Task) -> Trainer:
     )
 
 
-def _own_trainer(task: Task, own: str) -> Trainer:
+def _own_trainer(task: Task, own: OwnTrainerName) -> Trainer:
     if not own:
-        raise TrainerRefused(f"Task '{task.name}' is custom; name its own trainer as module:function.")
-    make = import_trainer(own)
-    with blaming(own):  # (4)
-        made = make(task)
-    if not isinstance(made, Trainer):
-        raise TrainerRefused(f"'{own}' must be a function that takes a task and returns a trainer.")
-    trainer = OwnTrainer(own, made)
-    size = Layout.of(trainer.initial()).size
-    if size != task.model.parameters:  # (3)
-        raise TrainerRefused(
-            f"The trainer '{own}' has {size} parameters, task '{task.name}' {task.model.parameters}."
+        raise TrainerMissing(
+            f"Task '{task.name}' is custom; name its own trainer as module:function, or its Flower app."
         )
+    trainer: Trainer
+    if isinstance(own, FlowerApp):
+        from anofel.learning.flower.trainer import FlowerTrainer
+
+        trainer, name = FlowerTrainer(own), own.name
+    else:
+        make, name = import_trainer(own), own
+        with blaming(own):  # (4)
+            made = make(task)
+        if not isinstance(made, Trainer):
+            raise TrainerRefused(f"'{own}' must be a function that takes a task and returns a trainer.")
+        trainer = OwnTrainer(own, made)
+    check_size(task, trainer, name)
     return trainer
+
+
+def check_size(task: Task, trainer: Trainer, name: str) -> None:
+    """Refuse a trainer whose models have another size than the task's (3)."""
+    size = Layout.of(trainer.initial()).size
+    if size != task.model.parameters:
+        raise TrainerRefused(
+            f"The trainer '{name}' has {size} parameters, task '{task.name}' {task.model.parameters}."
+        )
 
 
 def import_trainer(own: str) -> Callable[[Task], object]:

@@ -25,7 +25,7 @@ import msgspec
 import numpy as np
 
 from anofel.errors import AnofelError
-from anofel.learning.build import trainer_of
+from anofel.learning.build import OwnTrainerName, trainer_of
 from anofel.learning.trainer import Trainer
 from anofel.models.integer_model import IntegerModel
 from anofel.models.parameters import Layout
@@ -51,7 +51,7 @@ class TrainingUnavailable(AnofelError):
 
 class _Start(msgspec.Struct, tag="start", array_like=True):
     document: bytes
-    trainer: str
+    trainer: OwnTrainerName
     path: list[str]
 
 
@@ -91,7 +91,7 @@ _Orders = SimpleQueue[tuple[Callable[[], _Order], int, _OnAnswer | None] | None]
 class TrainingProcess:
     """The child that trains one task on one dataset; it lives as long as it behaves."""
 
-    def __init__(self, task: Task, trainer: str, dataset: Dataset) -> None:
+    def __init__(self, task: Task, trainer: OwnTrainerName, dataset: Dataset) -> None:
         """Nothing is started yet; ``trainer`` names the client's own one, for custom tasks."""
         self._task, self._trainer, self._dataset = task, trainer, dataset
         self._plan = Plan.of(task)

@@ -22,7 +22,7 @@ from anofel.board.state import Bundle, Phase, Position, Progress, TaskState
 from anofel.disk.files import replace_file, write_new_file
 from anofel.errors import InvalidInput
 from anofel.ids import BlobHash, KeyId, TaskId
-from anofel.learning.build import TorchMissing, trainer_of
+from anofel.learning.build import TorchMissing, TrainerMissing, trainer_of
 from anofel.learning.evaluate import Measure, evaluate_on
 from anofel.light_client.client import LightClient
 from anofel.messages import Block, Model, TaskAnnouncement
@@ -446,7 +446,7 @@ def announcement_in(outbox: Outbox) -> TaskAnnouncement | None:
 def check_start(task: Task, own: Own) -> None:
     """Check that the task can start: at the usual model, or at one that is like it. Raises ``InvalidInput``.
 
-    Without PyTorch nobody knows the tensors of a network, only how many parameters it has.
+    Without PyTorch, or a custom task's trainer, nobody knows the tensors, only how many parameters there are.
     """
     if own.first is None:
         initial_model(task, own.trainer)
@@ -454,7 +454,7 @@ def check_start(task: Task, own: Own) -> None:
     layout = own.first.layout
     try:
         is_alike = layout == initial_model(task, own.trainer).layout
-    except TorchMissing:
+    except (TorchMissing, TrainerMissing):
         is_alike = layout.size == task.model.parameters
     if (
         not is_alike

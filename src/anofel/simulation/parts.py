@@ -13,6 +13,7 @@ from anofel.committee.context import MAX_POSTS, CommitteeShape
 from anofel.errors import InvalidInput
 from anofel.learning.build import trainer_of
 from anofel.learning.evaluate import Measure
+from anofel.learning.own_trainer import TrainerFailed
 from anofel.learning.trainer import Trainer
 from anofel.models.integer_model import IntegerModel
 from anofel.models.rules import rule_of
@@ -41,6 +42,9 @@ class SimulatedTask:
     """How each new model is measured; see ``anofel.learning.evaluate``."""
     own_trainer: Trainer | None = None
     """What trains a ``custom`` model; otherwise the task says it."""
+    on_failure: Callable[[str], None] | None = None
+    """Hears why an update of a client is zero. Without it what fails ends the simulation, so that whoever
+    writes a trainer sees it."""
     begun: "Begun | None" = None
     """Where an earlier run ended, if this one goes on with it."""
 
@@ -67,8 +71,14 @@ class SimulatedTask:
         return model
 
     def local_update(self, dataset: Dataset, model: IntegerModel, position: int) -> Integers:
-        """Do step 4 for one client; whoever experiments wants to see what fails, so nothing becomes zero."""
-        made = ProtectedUpdate(make_update(self.trainer, model, dataset, self.plan))
+        """Do step 4 for one client; what fails becomes zero only if somebody hears of it."""
+        try:
+            made = ProtectedUpdate(make_update(self.trainer, model, dataset, self.plan))
+        except TrainerFailed as error:
+            if self.on_failure is None:
+                raise
+            self.on_failure(f"{error} The client's update is zero.")
+            made = ProtectedUpdate.zero(self.plan, str(error))
         return made.with_noise(self.plan, position if self.task.privacy.adaptive else None)
 
 

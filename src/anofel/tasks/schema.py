@@ -174,9 +174,12 @@ class TableSchema:
     unused: Texts = ()
     fraction_bits: Annotated[int, Meta(ge=8, le=24)] = 16
     """Features are integers at scale 2^fraction_bits, so that what is trained on has exact bytes."""
+    app: str = ""
+    """The digest of the only Flower app that trains on such rows; empty for any trainer."""
 
     def faults(self) -> Iterator[tuple[str, str]]:
         """Give each column one role; an identifying column can be nothing else (rules 1 and 2)."""
+        yield from _faults_of_app(self.app)
         yield from _faults_of_texts("label", self.label, *self.label_values)
         yield from _faults_of_texts("unused", *self.identifying, *self.unused)
         if self.target is None and len(self.label_values) < 2:
@@ -235,7 +238,9 @@ class TableSchema:
 
     def document(self) -> dict[str, Any]:
         """Write the schema as nested tables, as in a task file."""
-        values = {key: value for key, value in vars(self).items() if key != "target"}
+        values = {
+            key: value for key, value in vars(self).items() if key != "target" and (key, value) != ("app", "")
+        }
         if self.target is not None:
             values["target"] = dict(vars(self.target))
         return {"column": [_given(column) for column in values.pop("columns")], **values}
@@ -250,11 +255,14 @@ class ImageSchema:
     label_values: Texts
     transform: Literal["none", "scattering"] = "none"
     """A public transform of the images, which a dense network learns from instead."""
+    app: str = ""
+    """The digest of the only Flower app that trains on such images; empty for any trainer."""
 
     fraction_bits: ClassVar[int] = 8
 
     def faults(self) -> Iterator[tuple[str, str]]:
         """Name what does not fit together."""
+        yield from _faults_of_app(self.app)
         if len(self.shape) != 3:
             yield "shape", "must be height, width and channels"
         elif self.transform == "scattering" and min(self.shape[:2]) < 2 * SCATTERING_STRIDE:
@@ -292,8 +300,14 @@ class ImageSchema:
         return self.outputs
 
     def document(self) -> dict[str, Any]:
-        """Write the schema as nested tables, as in a task file, without a transform that it does not have."""
-        return {key: value for key, value in vars(self).items() if (key, value) != ("transform", "none")}
+        """Write the schema as nested tables, as in a task file, without what it does not have."""
+        absent = (("transform", "none"), ("app", ""))
+        return {key: value for key, value in vars(self).items() if (key, value) not in absent}
+
+
+def _faults_of_app(app: str) -> Iterator[tuple[str, str]]:
+    if app and (len(app) != 64 or not set(app) <= set("0123456789abcdef")):
+        yield "app", "must be a digest of 64 hexadecimal digits, as anofel new --flower-app writes it"
 
 
 def scattering_shape(height: int, width: int) -> tuple[int, int]:

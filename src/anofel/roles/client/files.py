@@ -11,11 +11,18 @@ from msgspec import Meta
 
 from anofel.disk.files import Secret, read_small_file
 from anofel.disk.keystore import Keystore, Unlock
-from anofel.disk.sections import between, read_table
+from anofel.disk.sections import Texts, between, read_table
 from anofel.errors import AnofelError, InvalidInput
 from anofel.ids import GenesisHash
-from anofel.learning.build import import_trainer
+from anofel.learning.build import OwnTrainerName, import_trainer
 from anofel.learning.certified import CertifiedDataset, dataset_digest
+from anofel.learning.flower.settings import (
+    DEFAULT_GIGABYTES,
+    DEFAULT_SECONDS,
+    FlowerApp,
+    app_refused,
+    read_pairs,
+)
 from anofel.light_client.client import LightClient
 from anofel.light_client.remote import remote_genesis, remote_key
 from anofel.light_client.trust import require_trusted_keys
@@ -67,8 +74,8 @@ class ClientSettings:
     trust: Trust
     ledger: Path | None
     """A ledger that this client shares with others of the same subject and table; None for its own."""
-    trainer: str
-    """The client's own trainer as ``module:function``, code that it trusts with its data; or empty."""
+    trainer: OwnTrainerName
+    """The client's own trainer or its Flower app, code that it trusts with its data; or empty."""
 
     @classmethod
     def of(cls, config: RoleConfig) -> Self:
@@ -97,7 +104,7 @@ class ClientSettings:
                 required=_aggregators(said.required_aggregators),
             ),
             ledger=Path(said.ledger) if said.ledger else None,
-            trainer=said.trainer,
+            trainer=said.flower() or said.trainer,
         )
 
 
@@ -123,6 +130,31 @@ class _Settings:
     first_wait: Annotated[int, Meta(ge=0, le=MAX_FIRST_WAIT)] = 3
     ledger: str = ""
     trainer: str = ""
+    flower_app: str = ""
+    flower_digest: str = ""
+    flower_python: str = ""
+    flower_data: Texts = ()
+    flower_node_config: Texts = ()
+    flower_run_config: Texts = ()
+    flower_seconds: Annotated[int, Meta(ge=1, le=1 << 20)] = DEFAULT_SECONDS
+    flower_memory: Annotated[int, Meta(ge=1, le=1 << 20)] = DEFAULT_GIGABYTES
+    insecure_flower_network: bool = False
+
+    def flower(self) -> FlowerApp | None:
+        """Give the Flower app that trains, if one is named."""
+        if not self.flower_app:
+            return None
+        return FlowerApp(
+            directory=self.flower_app,
+            python=self.flower_python,
+            digest=self.flower_digest,
+            data=self.flower_data,
+            node=read_pairs(self.flower_node_config, "flower_node_config"),
+            config=read_pairs(self.flower_run_config, "flower_run_config"),
+            seconds=self.flower_seconds,
+            gigabytes=self.flower_memory,
+            insecure_network=self.insecure_flower_network,
+        )
 
     def faults(self) -> Iterator[tuple[str, str]]:
         """Name what cannot be used."""
@@ -130,6 +162,10 @@ class _Settings:
             yield "owner", "must be at least 16 hexadecimal digits"
         if self.ledger and not Path(self.ledger).is_absolute():
             yield "ledger", "must be an absolute path"
+        if self.flower_app and self.trainer:
+            yield "trainer", "is a function or a Flower app, not both"
+        if self.flower_app and not (self.flower_python and self.flower_digest):
+            yield "flower_app", "needs flower_python and flower_digest beside it"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -168,8 +204,12 @@ def init_client(
         own["keys"] = str(keys.absolute())
     config = RoleConfig(role=ROLE, board=board, genesis=genesis_hash.hex(), settings=own)
     checked = ClientSettings.of(config)
-    if checked.trainer:
+    if isinstance(checked.trainer, FlowerApp):
+        checked.trainer.manifest()
+    elif checked.trainer:
         import_trainer(checked.trainer)
+    if refused := app_refused(dataset.schema.app, checked.trainer):
+        raise InvalidInput(f"{schema}: {refused}")
     if checked.ledger is not None:
         open_ledger(path, checked, is_new=True)
     config.check()

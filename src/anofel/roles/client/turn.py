@@ -12,6 +12,7 @@ from typing import Final
 from anofel.board.seat import Sitting
 from anofel.errors import AnofelError
 from anofel.ids import TaskId
+from anofel.learning.build import OwnTrainerName
 from anofel.learning.certified import CertifiedDataset
 from anofel.light_client.client import LightClient
 from anofel.models.integer_model import IntegerModel
@@ -108,7 +109,7 @@ class PostMaker:
         prover: SubmissionProver,
         ledger: Ledger,
         floors: Floors,
-        trainer: str,
+        trainer: OwnTrainerName,
     ) -> None:
         """``trainer`` is the client's own one, for custom tasks; empty for all others."""
         self._credential, self._load_rows, self.prover = credential, load_rows, prover

@@ -1,0 +1,1 @@
+"""Flower apps as trainers: unmodified, in their own environment (``docs/coming-from-flower.md``)."""
