@@ -4,6 +4,7 @@ import asyncio
 from typing import get_args
 
 from anofel.board.rule import RULES
+from anofel.board.waits import duration
 from anofel.look.sources import BoardOnDisk
 from anofel.messages import Posting
 from anofel.messages.postings import Body
@@ -12,7 +13,7 @@ from anofel.page.facts import BoardFacts
 from anofel.page.figure import figure
 from anofel.page.postings import posting_facts, rules_of
 from anofel.page.source import summaries
-from anofel.page.words import STEPS, duration, size
+from anofel.page.words import STEPS, size
 from anofel.proofs.keys import KeyDirectory
 from tests.board.committee import CommitteeBoard
 
@@ -90,11 +91,11 @@ def test_a_chart_holds_its_points_inside_its_box() -> None:
 
 def test_words_for_times_and_sizes() -> None:
     assert [duration(s) for s in (-1, 1, 119, 121, 7300, 200_000)] == [
-        "0 s",
-        "1 s",
-        "119 s",
-        "2 min",
-        "2 h 1 min",
+        "0 seconds",
+        "1 second",
+        "119 seconds",
+        "2 minutes",
+        "2 hours",
         "2 days",
     ]
     assert [size(n) for n in (1, 1500, 2_500_000)] == ["1 bytes", "1.5 kB", "2.5 MB"]

@@ -79,9 +79,20 @@ def new(
     from anofel.errors import InvalidInput
     from anofel.tasks.example_files import TASK_FILE, example_files
 
-    if bool(example) == (rows is not None):
-        raise InvalidInput("Give --from with a file of rows and --label, or --example with a name; not both.")
-    if example:
+    if rows is not None and not example:
+        if not label:
+            raise InvalidInput("--from needs --label, the column that is predicted.")
+        app = flower_app(
+            flower_app_directory,
+            flower_python,
+            flower_data,
+            None,
+            flower_run_config,
+            insecure_network=insecure_flower_network,
+        )
+        numbers = {"clients": clients, "releases": releases}
+        _draft(study, rows, label, numbers, target_epsilon, app, as_json=as_json)
+    elif example and rows is None:
         files = example_files(example)
         write_new_directory(study, files)
         written = [str(study / name) for name in files]
@@ -90,20 +101,8 @@ def new(
         else:
             print_text("Written: " + ", ".join(written) + ".")
             print_text(f"Next: anofel privacy {study / TASK_FILE}")
-        return
-    assert rows is not None
-    if not label:
-        raise InvalidInput("--from needs --label, the column that is predicted.")
-    app = flower_app(
-        flower_app_directory,
-        flower_python,
-        flower_data,
-        None,
-        flower_run_config,
-        insecure_network=insecure_flower_network,
-    )
-    numbers = {"clients": clients, "releases": releases}
-    _draft(study, rows, label, numbers, target_epsilon, app, as_json=as_json)
+    else:
+        raise InvalidInput("Give --from with a file of rows and --label, or --example with a name; not both.")
 
 
 def _draft(

@@ -81,7 +81,7 @@ def announce(
     anofel owner announce owner task.toml --committee lung-1 --key-file owner.key
     """
     from anofel.board.size_classes import size_class_of
-    from anofel.light_client.waits import POSTED
+    from anofel.board.waits import POSTED
     from anofel.models.integer_model import IntegerModel
     from anofel.roles.committee_names import check_members, find_committee, is_there
     from anofel.roles.owner import Own, Owner

@@ -115,9 +115,10 @@ def draft_schema(guesses: Guesses) -> Iterator[str]:
         yield f"{role} = {_listed(tuple(guess.name for guess in group))}"
     if guesses.target is not None:
         yield from _target(guesses.target)
-    for guess in guesses.of("number", "category"):
-        yield ""
-        yield from _column(guess)
+    for guess in guesses.columns:
+        if guess.column is not None:
+            yield ""
+            yield from _column(guess, guess.column)
 
 
 def _target(target: NumberTarget) -> Iterator[str]:
@@ -132,9 +133,7 @@ def _target(target: NumberTarget) -> Iterator[str]:
     yield f"scale = {plain(target.scale)}   # larger errors count by their size, smaller ones by their square"
 
 
-def _column(guess: Guess) -> Iterator[str]:
-    column = guess.column
-    assert column is not None
+def _column(guess: Guess, column: NumberColumn | CategoryColumn) -> Iterator[str]:
     yield "[[schema.column]]"
     yield f"name = {quoted(column.name)}"
     yield f'kind = "{column.kind}"'

@@ -10,7 +10,14 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from anofel.tasks.schema import TARGET_STEPS, NumberTarget, Schema, SurvivalTarget, TableSchema
+from anofel.tasks.schema import (
+    TARGET_STEPS,
+    NumberTarget,
+    Schema,
+    SurvivalTarget,
+    TableSchema,
+    outputs_of_classes,
+)
 
 Matrix = NDArray[np.float64]
 Labels = NDArray[np.integer[Any]]
@@ -46,7 +53,7 @@ class Logistic:
     @property
     def outputs(self) -> int:
         """Two classes need one logit only."""
-        return 1 if self.classes == 2 else self.classes
+        return outputs_of_classes(self.classes)
 
     @property
     def scores(self) -> int:

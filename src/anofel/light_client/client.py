@@ -24,6 +24,7 @@ from anofel.board.log import merkle_root
 from anofel.board.openings import Openings
 from anofel.board.state import State
 from anofel.board.verification import Verifier
+from anofel.board.waits import duration, lasting
 from anofel.disk.files import replace_file
 from anofel.errors import AnofelError, InvalidInput, InvalidSignature, PeerUnreachable, VerificationError
 from anofel.ids import BlobHash, GenesisHash
@@ -40,7 +41,6 @@ from anofel.light_client.remote import (
     send_posting,
 )
 from anofel.light_client.trust import require_trusted_keys
-from anofel.light_client.waits import duration, lasting
 from anofel.light_client.watch import Watch
 from anofel.messages import Blob, Block, Genesis, Header, Posting, Receipt, receipt_bytes
 from anofel.messages.postings import posting_id

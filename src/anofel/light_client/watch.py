@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
-from anofel.light_client.waits import duration
+from anofel.board.waits import duration
 
 LEAST_SECONDS: Final = 60.0
 INTERVALS: Final = 10

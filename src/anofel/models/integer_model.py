@@ -220,8 +220,7 @@ class IntegerMean:
 
     def apply(self, model: IntegerModel, total: Integers, count: int, iteration: int) -> IntegerModel:
         """Compute the next model from an iteration's sum of `count` updates, the same bits for everyone."""
-        self._check(model, total)
-        velocity = np.zeros_like(model.values) if model.velocity is None else model.velocity
+        (velocity,) = self._check(model, total) or (np.zeros_like(model.values),)
         lr_num, lr_den = self.rate(iteration)
         with _refusals():
             following = update_rule.integer_mean(
@@ -241,11 +240,13 @@ class IntegerMean:
             None if model.velocity is None else _integers(following.velocity),
         )
 
-    def _check(self, model: IntegerModel, total: Integers) -> None:
+    def _check(self, model: IntegerModel, total: Integers) -> tuple[Integers, ...]:
+        """Return what the model carries for its rule. Raises ``InvalidInput``."""
         if model.companions != self.companions:
             raise InvalidInput("A model carries a velocity exactly if its rule has momentum.")
         if total.dtype != np.int64:
             raise InvalidInput("The sum of updates must be 64-bit integers.")
+        return tuple(vector for vector in (model.velocity, model.second) if vector is not None)
 
     def shortens(self, total: Integers, count: int) -> bool:
         """Whether the mean is longer than the rule's bound."""
@@ -277,14 +278,13 @@ class IntegerAdaptive(IntegerMean):
 
     def apply(self, model: IntegerModel, total: Integers, count: int, iteration: int) -> IntegerModel:
         """Compute the next model from an iteration's sum of `count` updates, the same bits for everyone."""
-        self._check(model, total)
-        assert model.velocity is not None and model.second is not None  # noqa: PT018 - for the types
+        velocity, second = self._check(model, total)
         lr_num, lr_den = self.rate(iteration)
         with _refusals():
             following = update_rule.integer_adaptive(
                 _bytes(model.values),
-                _bytes(model.velocity),
-                _bytes(model.second),
+                _bytes(velocity),
+                _bytes(second),
                 _bytes(total),
                 yogi=self.yogi,
                 momentum=self.momentum,

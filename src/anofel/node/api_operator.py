@@ -16,6 +16,7 @@ from anofel.node.api_openapi import document
 from anofel.node.api_problems import BadRequest, problem
 from anofel.node.api_requests import VOLATILE, service_of
 from anofel.node.board_service import BoardService, Busy
+from anofel.serving.numbers import decimal
 
 MAX_SUBSCRIBERS: Final = 64
 MAX_NAMED: Final = 8
@@ -69,9 +70,10 @@ def _next_event(request: Request, service: BoardService) -> int:
     last = request.headers.get("last-event-id", "")
     if not last:
         return service.tip.height + 1
-    if not last.isascii() or not last.isdigit() or len(last) > 18 or int(last) > MAX_HEIGHT:
+    height = decimal(last)
+    if height is None or height > MAX_HEIGHT:
         raise BadRequest(400, "bad-parameter", "Last-Event-ID is the height of a block.")
-    return int(last) + 1
+    return height + 1
 
 
 async def _events(service: BoardService, first: int) -> AsyncIterator[str]:

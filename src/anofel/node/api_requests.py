@@ -10,6 +10,7 @@ from starlette.responses import Response
 from anofel.node.api_problems import BadRequest
 from anofel.node.board_service import BoardService
 from anofel.serving.connections import Pace
+from anofel.serving.numbers import decimal
 
 OCTETS: Final = "application/octet-stream"
 IMMUTABLE: Final = "public, max-age=31536000, immutable"
@@ -26,12 +27,12 @@ def declared_length(request: Request, most: int) -> int:
     """Return the declared length of a body, before any of it is read. Raises ``BadRequest``."""
     if request.headers.get("content-type", "") != OCTETS:
         raise BadRequest(415, "wrong-content-type", f"The body is of type {OCTETS}.")
-    value = request.headers.get("content-length", "")
-    if not value.isascii() or not value.isdigit() or len(value) > 15:
+    length = decimal(request.headers.get("content-length", ""))
+    if length is None:
         raise BadRequest(411, "length-required", "The request states the exact Content-Length of its body.")
-    if int(value) > most:
-        raise BadRequest(413, "body-too-large", f"The body has {int(value)} bytes of at most {most}.")
-    return int(value)
+    if length > most:
+        raise BadRequest(413, "body-too-large", f"The body has {length} bytes of at most {most}.")
+    return length
 
 
 async def body_chunks(request: Request, length: int, pace: Pace | None = None) -> AsyncIterator[bytes]:
@@ -61,18 +62,18 @@ def number(request: Request, name: str, default: int | None, least: int, most: i
     values = request.query_params.getlist(name)
     if not values and default is not None:
         return default
-    value = values[0] if len(values) == 1 else ""
-    if not value.isascii() or not value.isdigit() or len(value) > 18 or not least <= int(value) <= most:
+    value = decimal(values[0]) if len(values) == 1 else None
+    if value is None or not least <= value <= most:
         raise BadRequest(400, "bad-parameter", f"{name} is one number from {least} to {most}.")
-    return int(value)
+    return value
 
 
 def height_in_path(request: Request) -> int:
     """Return a height of the path. Raises ``BadRequest``."""
-    value = request.path_params["height"]
-    if not value.isascii() or not value.isdigit() or len(value) > 18:
+    height = decimal(request.path_params["height"])
+    if height is None:
         raise BadRequest(400, "bad-parameter", "A height is a decimal number.")
-    return int(value)
+    return height
 
 
 def immutable(request: Request, name: str, content: bytes, media_type: str = OCTETS) -> Response:

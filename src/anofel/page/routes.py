@@ -14,13 +14,15 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from anofel.board.waits import duration
 from anofel.ids import PostingId
 from anofel.page.charts import line_chart
 from anofel.page.facts import StudyFacts, card_of
 from anofel.page.figure import figure
 from anofel.page.promise import PROMISES
 from anofel.page.source import MAX_LISTED, PageSource, find_posting, summaries, summary
-from anofel.page.words import STEPS, duration, size
+from anofel.page.words import STEPS, size
+from anofel.serving.numbers import decimal
 from anofel.serving.problems import PROBLEM, problem_content
 
 CSP: Final = (
@@ -164,7 +166,7 @@ async def blocks(request: Request) -> Response:
 async def block(request: Request) -> Response:
     """Show a block with its postings."""
     source, text = source_of(request), request.path_params["height"]
-    height = int(text) if _is_number(text) else 0
+    height = decimal(text) or 0
     found = await run_in_threadpool(source.block, height) if 0 < height <= source.height else None
     if found is None:
         return await _missing(request, "There is no such block yet.")
@@ -187,8 +189,8 @@ async def search(request: Request) -> Response:
     asked = request.query_params.get("q", "").strip().lower()
     source = source_of(request)
     target = ""
-    if _is_number(asked) and 0 < int(asked) <= source.height:
-        target = f"/blocks/{int(asked)}"
+    if 0 < (height := decimal(asked) or 0) <= source.height:
+        target = f"/blocks/{height}"
     elif (name := _id(asked)) is not None:
         if await run_in_threadpool(source.place_of, name) is not None:
             target = f"/postings/{asked}"
@@ -261,11 +263,7 @@ def _number(request: Request, name: str, default: int) -> int | None:
     text = request.query_params.get(name)
     if text is None:
         return default
-    return int(text) if _is_number(text) else None
-
-
-def _is_number(text: str) -> bool:
-    return text.isascii() and text.isdigit() and len(text) <= 15
+    return decimal(text)
 
 
 def _id(text: str) -> PostingId | None:

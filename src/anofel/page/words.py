@@ -53,18 +53,6 @@ STEPS: Final = {
 """By the kind of a posting: the paper's step, what it says, and who posts it."""
 
 
-def duration(seconds: float) -> str:
-    """Say how long something takes, in one or two units."""
-    whole = max(0, round(seconds))
-    if whole < 120:
-        return f"{whole} s"
-    minutes = whole // 60
-    if minutes < 120:
-        return f"{minutes} min"
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes} min" if hours < 48 else f"{hours // 24} days"
-
-
 def size(num_bytes: int) -> str:
     """Say how large something is."""
     if num_bytes < 1000:

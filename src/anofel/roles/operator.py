@@ -6,9 +6,9 @@ a command that is repeated because its end was not seen never begins a second ep
 
 import time
 
+from anofel.board.waits import POSTED
 from anofel.errors import InvalidInput
 from anofel.light_client.client import LightClient, OnWait
-from anofel.light_client.waits import POSTED
 from anofel.messages import ChainAuthor, make_posting
 from anofel.phase1_setup.step1a_certifier_key import revoke_key
 from anofel.pki.certificates import Purpose, RoleKey, verify_chain

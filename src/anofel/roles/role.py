@@ -11,9 +11,9 @@ from typing import Any, ClassVar, Final
 
 from anofel.board.attachments import AttachmentMissing
 from anofel.board.state import State
+from anofel.board.waits import POSTED, duration
 from anofel.errors import PeerUnreachable
 from anofel.light_client.client import LightClient, WaitedTooLong
-from anofel.light_client.waits import POSTED, duration
 from anofel.messages import Block, Body, ChainAuthor, make_posting
 from anofel.network.transport import Refused
 from anofel.pki.certificates import Identity, Purpose, RoleKey, verify_chain

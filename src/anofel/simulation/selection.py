@@ -24,21 +24,23 @@ class BestModels:
     """Stop after so many models in a row that are no better; None: never."""
     best: dict[str, IterationResult] = field(default_factory=dict)
     """The result with the best model of every task that is measured."""
+    _losses: dict[str, float] = field(default_factory=dict)
     _in_vain: dict[str, int] = field(default_factory=dict)
 
     def watch(self, result: IterationResult) -> bool:
         """Take a result; whether its model is the best one so far."""
-        if not result.metrics or "loss" not in result.metrics or result.total is None:
+        loss = (result.metrics or {}).get("loss")
+        if loss is None or result.total is None:
             return False
-        known = self.best.get(result.task)
-        is_better = known is None or _loss(result) < _loss(known)
+        is_better = result.task not in self._losses or loss < self._losses[result.task]
         if is_better:
-            self.best[result.task] = result
+            self.best[result.task], self._losses[result.task] = result, loss
         self._in_vain[result.task] = 0 if is_better else self._in_vain.get(result.task, 0) + 1
         return is_better
 
     def take_back(self, task: str, loss: float, iteration: int, model: IntegerModel) -> None:
         """Go on with the best model of an earlier run."""
+        self._losses[task] = loss
         self.best[task] = IterationResult(
             task=task,
             iteration=iteration,
@@ -56,8 +58,3 @@ class BestModels:
         if self.patience is None or not self._in_vain:
             return False
         return all(count >= self.patience for count in self._in_vain.values())
-
-
-def _loss(result: IterationResult) -> float:
-    assert result.metrics is not None
-    return result.metrics["loss"]

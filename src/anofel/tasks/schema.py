@@ -229,7 +229,7 @@ class TableSchema:
         """How many outputs a dense network has."""
         if isinstance(self.target, SurvivalTarget):
             return len(self.target.cuts)
-        return 1 if self.target is not None or self.classes == 2 else self.classes
+        return 1 if self.target is not None else outputs_of_classes(self.classes)
 
     @property
     def scores(self) -> int:
@@ -292,7 +292,7 @@ class ImageSchema:
     @property
     def outputs(self) -> int:
         """How many outputs a dense network has."""
-        return 1 if self.classes == 2 else self.classes
+        return outputs_of_classes(self.classes)
 
     @property
     def scores(self) -> int:
@@ -308,6 +308,11 @@ class ImageSchema:
 def _faults_of_app(app: str) -> Iterator[tuple[str, str]]:
     if app and (len(app) != 64 or not set(app) <= set("0123456789abcdef")):
         yield "app", "must be a digest of 64 hexadecimal digits, as anofel new --flower-app writes it"
+
+
+def outputs_of_classes(classes: int) -> int:
+    """Say how many outputs tell classes apart: one is enough for two."""
+    return 1 if classes == 2 else classes
 
 
 def scattering_shape(height: int, width: int) -> tuple[int, int]:

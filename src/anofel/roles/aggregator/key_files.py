@@ -223,11 +223,10 @@ class FileCeremony:
 
     def _write(self, message: RoundMessage) -> None:
         """Keep our own file first; what goes out is always the kept one."""
-        if self._exchange.message(message.round, message.sender) is None:
-            data = make_round_file(self._role, self._genesis.hash, self._run, message)
-            self._exchange.keep(data, Path("our own file"))
-        name = f"{self._run_id.hex()[:8]}-round-{message.round}-member-{message.sender}{SUFFIX}"
         kept = self._exchange.data(message.round, message.sender)
-        assert kept is not None
+        if kept is None:
+            kept = make_round_file(self._role, self._genesis.hash, self._run, message)
+            self._exchange.keep(kept, Path("our own file"))
+        name = f"{self._run_id.hex()[:8]}-round-{message.round}-member-{message.sender}{SUFFIX}"
         with contextlib.suppress(FileExists):
             write_new_file(self._folder / name, kept)

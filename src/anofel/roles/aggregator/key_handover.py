@@ -15,12 +15,12 @@ import msgspec
 
 from anofel.board.claims import CommitteeRef
 from anofel.board.state import Committee, KeyRun, KeyVote, State
+from anofel.board.waits import POSTED
 from anofel.committee.interface import CommitteeKey, Handover, HandoverParty, Scheme
 from anofel.disk.files import read_small_file, write_new_file
 from anofel.errors import InvalidInput, MalformedMessage
 from anofel.ids import KeyId, Subject
 from anofel.light_client.client import LightClient
-from anofel.light_client.waits import POSTED
 from anofel.messages import HandoverTerms, Run
 from anofel.phase1_setup.step1c_committee_key import handover_run
 from anofel.roles.aggregator.key_ceremony import nonce_of

@@ -169,32 +169,34 @@ class RunMember(CertifiedRole):
     def step(self) -> str:
         """Send the message of the round that is under way. Raises ``KeyGenerationFailed`` with culprits."""
         run = self.state.runs.get(self.run_id)
-        if run is not None and run.done:
+        if run is None:
+            first = self._message(self.kept.current(), 0)
+            return self._post_round(first) if first else "the others to begin the run, by the same command"
+        if run.done:
             return self._finish(run)
-        if run is not None:
-            self.check_open(run)
+        self.check_open(run)
         current = self.kept.current()
         for number in range(current.round + 1):
-            message = current.message if number == current.round else self.earlier_message(number)
-            posted = {} if run is None else posted_round(run, number)
+            message, posted = self._message(current, number), posted_round(run, number)
             if message is not None and message.sender not in posted:
-                self._send_round(message)
-                return self.posted(f"our message of round {number}")
-            if run is None:
-                return "the others to begin the run, by the same command"
+                return self._post_round(message)
             if complete_rounds(run) <= number:
                 total = num_speakers(run.run, number)
                 left = total - len(posted)
                 return f"{left} of {total} members to post round {number}, by the same command"
             self.check_earlier(number, posted)
-        assert run is not None
         return self._advance(run, current)
 
-    def _send_round(self, message: RoundMessage) -> None:
+    def _message(self, current: RoundState, number: int) -> RoundMessage | None:
+        """Return our message of the round that is under way or of an earlier one, if we speak in it."""
+        return current.message if number == current.round else self.earlier_message(number)
+
+    def _post_round(self, message: RoundMessage) -> str:
         def make() -> DkgRound:
             return post_round(self.described, message, self.board.upload(message.body))
 
         _demand(self.send(f"key-round/{self.run_id.hex()}/{message.round}", make))
+        return self.posted(f"our message of round {message.round}")
 
     def _advance(self, run: KeyRun, current: RoundState) -> str:
         try:
@@ -211,8 +213,7 @@ class RunMember(CertifiedRole):
         following = self.kept.keep(result)
         if following.message is None:
             return f"the others to post round {following.round}"
-        self._send_round(following.message)
-        return self.posted(f"our message of round {following.round}")
+        return self._post_round(following.message)
 
     def judge(self, run: KeyRun) -> None:
         """Raise ``KeyGenerationFailed`` with the culprits that the messages on the board show, if they do."""

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 from anofel.board.state import State
+from anofel.board.waits import POSTED
 from anofel.disk.files import read_small_file
 from anofel.disk.keystore import Unlock
 from anofel.disk.sections import canonical_json
@@ -31,7 +32,6 @@ from anofel.learning.certified import dataset_digest
 from anofel.light_client.client import LightClient, OnWait
 from anofel.light_client.remote import remote_genesis, remote_key
 from anofel.light_client.trust import require_trusted_keys
-from anofel.light_client.waits import POSTED
 from anofel.messages import Body, ChainAuthor, Posting, make_posting
 from anofel.network.address import BoardAddress
 from anofel.network.transport import Transport

@@ -96,9 +96,7 @@ class Journal:
                     turn.reason,
                 ),
             )
-        found = self.find(turn.bundle, turn.iteration)
-        assert found is not None
-        return found
+        return self.find(turn.bundle, turn.iteration) or turn
 
     def find(self, bundle: int, iteration: int) -> Turn | None:
         """Return an iteration's turn."""

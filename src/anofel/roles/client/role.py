@@ -15,9 +15,9 @@ from typing import Any, Final
 from anofel.board.attachments import AttachmentMissing
 from anofel.board.seat import Sitting
 from anofel.board.state import State
+from anofel.board.waits import duration
 from anofel.errors import AnofelError, InvalidInput, PeerUnreachable
 from anofel.light_client.client import LightClient, WaitedTooLong
-from anofel.light_client.waits import duration
 from anofel.messages import Block, Class, Posting
 from anofel.network.transport import Refused
 from anofel.phase1_setup.step1b_registration import register

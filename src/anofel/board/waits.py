@@ -11,7 +11,8 @@ def duration(seconds: float) -> str:
     for size, name in ((86_400, "days"), (3600, "hours"), (60, "minutes")):
         if seconds >= 2 * size:
             return f"{seconds / size:.0f} {name}"
-    return f"{seconds:.0f} seconds"
+    whole = max(0, round(seconds))
+    return "1 second" if whole == 1 else f"{whole} seconds"
 
 
 def lasting(blocks: int, interval_ms: int) -> str:
