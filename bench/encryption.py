@@ -50,8 +50,8 @@ from anofel.committee.interface import (
     SecretKeyShare,
     SubmittedPayload,
 )
-from anofel.committee.paillier.scheme import InsecureToyPaillierScheme
 from anofel.committee.permit import counted
+from tests.paillier.dealer import InsecureToyPaillierScheme
 
 SIZES = (34, 61_706, 273_258, 832_456)
 QUICK_SIZES = (34, 832_456)

@@ -6,11 +6,11 @@ import pytest
 
 from anofel.committee import schemes
 from anofel.committee.interface import RoundResult
-from anofel.committee.paillier.scheme import InsecureToyPaillierScheme
 from anofel.phase1_setup.step1c_committee_key import generation_run, post_round
 from anofel.proofs.keys import KeyDirectory
 from tests.audit.test_goes_on import report_of
 from tests.board.world import FinishedRun, World
+from tests.paillier.dealer import InsecureToyPaillierScheme
 
 PAILLIER = schemes.NAMES.index("paillier")
 

@@ -10,12 +10,12 @@ from anofel.committee import schemes
 from anofel.committee.paillier import contribution
 from anofel.committee.paillier.arithmetic import zero
 from anofel.committee.paillier.arithmetic.zero import SecretZeroWitness
-from anofel.committee.paillier.scheme import InsecureToyPaillierScheme
 from anofel.models.rules import rule_of
 from anofel.proofs.keys import KeyDirectory
 from tests.audit.test_deep import audit
 from tests.board.prepared import fork
 from tests.board.world import World, a_task, a_vector
+from tests.paillier.dealer import InsecureToyPaillierScheme
 
 
 @pytest.fixture(scope="module")

@@ -14,10 +14,10 @@ from anofel.committee import schemes
 from anofel.committee.paillier.key_rounds.biprimality import FirstTest
 from anofel.committee.paillier.key_rounds.modulus import next_batch
 from anofel.committee.paillier.key_rounds.state import PublicState, Setting
-from anofel.committee.paillier.scheme import InsecureToyPaillierScheme
 from anofel.models.rules import rule_of
 from anofel.proofs.keys import KeyDirectory
 from tests.board.world import LIMITS, World, a_vector
+from tests.paillier.dealer import InsecureToyPaillierScheme
 
 LATTICE, PAILLIER = map(schemes.NAMES.index, ("lattice", "paillier"))
 

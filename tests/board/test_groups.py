@@ -18,7 +18,6 @@ from anofel.committee import schemes
 from anofel.committee.context import digest_of_set
 from anofel.committee.errors import TooFewClients
 from anofel.committee.paillier.arithmetic.packing import Packing
-from anofel.committee.paillier.scheme import InsecureToyPaillierScheme
 from anofel.errors import InvalidInput
 from anofel.messages import Aggregate, GroupSum
 from anofel.models.group_means import combined
@@ -39,6 +38,7 @@ from tests.board.prepared import (
     signed,
 )
 from tests.board.world import ClientOfTest, World, a_task, a_vector
+from tests.paillier.dealer import InsecureToyPaillierScheme
 
 THREE = {"number": 3, "combine": "median"}
 FEW = {"min_clients": 2, "max_colluders": 0, "expected_clients": 8}

@@ -1,8 +1,8 @@
 import pytest
 
 from anofel.committee import schemes
-from anofel.committee.paillier.scheme import InsecureToyPaillierScheme
 from tests.committee.world import Committee
+from tests.paillier.dealer import InsecureToyPaillierScheme
 
 
 @pytest.fixture(scope="session")

@@ -1,5 +1,6 @@
 import pytest
-from paillier_support import Committee, Recording, deal_committee, record
+
+from tests.paillier.support import Committee, Recording, deal_committee, record
 
 
 @pytest.fixture(scope="session")

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from paillier_support import ITERATION, SCHEME, Committee, deal_committee, post
 
 from anofel.committee.context import AgreedSet
 from anofel.committee.errors import (
@@ -22,6 +21,7 @@ from anofel.committee.paillier import total as sums
 from anofel.committee.paillier.total import DecryptionShare, partial_decrypt, verify_share
 from anofel.committee.permit import counted
 from anofel.committee.verified import VerifiedShare
+from tests.paillier.support import ITERATION, SCHEME, Committee, deal_committee, post
 
 
 @pytest.fixture(scope="module")

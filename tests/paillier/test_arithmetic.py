@@ -4,7 +4,6 @@ from fractions import Fraction
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from paillier_support import shape_of
 
 from anofel.committee.paillier.arithmetic import modular
 from anofel.committee.paillier.arithmetic.integers import IntegerReader, Malformed, decode, encode
@@ -17,6 +16,7 @@ from anofel.committee.paillier.arithmetic.sharing import (
     lagrange,
 )
 from anofel.committee.paillier.arithmetic.transcript import Transcript
+from tests.paillier.support import shape_of
 
 MODULUS = (2**127 - 1) * (2**89 - 1)
 shapes = st.integers(3, 8).flatmap(lambda n: st.tuples(st.just(n), st.integers((n + 2) // 2, n)))

@@ -4,11 +4,11 @@ import os
 
 import numpy as np
 import pytest
-from paillier_support import ITERATION, Committee, new_run, post, run_generation
 
 from anofel.committee.context import TaskLimits
 from anofel.committee.interface import GeneratedKey
 from anofel.committee.paillier.scheme import PaillierScheme
+from tests.paillier.support import ITERATION, Committee, new_run, post, run_generation
 
 
 @pytest.mark.slow

@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from paillier_support import ITERATION, SCHEME, Committee, deal_committee, shape_of
 
 from anofel.committee.errors import InvalidCommittee, KeyGenerationFailed, ShareRefused
 from anofel.committee.interface import HandedOverKey, HandoverParty, HandoverRun, ObservedKey, RoundMessage
@@ -13,6 +12,7 @@ from anofel.committee.paillier.arithmetic.dealing import PaillierPlan
 from anofel.committee.ristretto.verdict import Complaint
 from anofel.committee.sealing import DealerKeys, SealingKey
 from anofel.framing import Reader, Writer
+from tests.paillier.support import ITERATION, SCHEME, Committee, deal_committee, shape_of
 
 HANDOVER = SCHEME.handover()
 

@@ -7,14 +7,15 @@ from dataclasses import replace
 
 import gmpy2
 import pytest
-from paillier_support import SCHEME, Committee, deal_committee, shape_of
 
 from anofel.committee.errors import InvalidCommittee, KeyRefused, ShareRefused
 from anofel.committee.paillier.arithmetic.parameters import check_modulus_bits
 from anofel.committee.paillier.arithmetic.randomness import SystemRandomness
 from anofel.committee.paillier.arithmetic.sharing import IntegerPolynomial
 from anofel.committee.paillier.key import MAGIC, Origin, PaillierKey, check_modulus_value, verification_key
-from anofel.committee.paillier.scheme import InsecureToyPaillierScheme, PaillierScheme
+from anofel.committee.paillier.scheme import PaillierScheme
+from tests.paillier.dealer import InsecureToyPaillierScheme
+from tests.paillier.support import SCHEME, Committee, deal_committee, shape_of
 
 AT_MODULUS = len(MAGIC) + 4 + 1 + 1 + 1 + 4 + 4 + 32 + 32
 

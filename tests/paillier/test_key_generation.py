@@ -7,14 +7,6 @@ from dataclasses import replace
 import gmpy2
 import numpy as np
 import pytest
-from paillier_support import (
-    SCHEME,
-    Committee,
-    Recording,
-    new_run,
-    run_generation,
-    shape_of,
-)
 
 from anofel.committee.count_key import from_keys
 from anofel.committee.errors import InvalidCommittee, KeyGenerationFailed
@@ -27,6 +19,14 @@ from anofel.committee.paillier.key_rounds.messages import Body, Kind
 from anofel.committee.paillier.key_rounds.modulus import own_parts
 from anofel.committee.paillier.key_rounds.sizes import TINY_MODULUS, Sizes
 from anofel.framing import Reader, Writer
+from tests.paillier.support import (
+    SCHEME,
+    Committee,
+    Recording,
+    new_run,
+    run_generation,
+    shape_of,
+)
 
 
 def split(message: RoundMessage) -> tuple[bytes, Body]:

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
-from paillier_support import ITERATION, SCHEME, Committee, deal_committee, post
 
 from anofel.committee.context import PostContext
 from anofel.committee.errors import EnvelopeRefused, PayloadRefused, PreparationUsed, VectorRefused
@@ -19,6 +18,7 @@ from anofel.committee.paillier.arithmetic.knowledge import KnowledgeProof, Secre
 from anofel.committee.paillier.arithmetic.transcript import Transcript, append_post
 from anofel.committee.paillier.key import PaillierKey
 from anofel.committee.paillier.total import open_ciphertexts, partial_decrypt
+from tests.paillier.support import ITERATION, SCHEME, Committee, deal_committee, post
 
 SIZE = 128  # bytes of a ciphertext at toy size
 

@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 import pytest
-from paillier_support import ITERATION, TOY_BITS, deal_committee, post, shape_of
 
 from anofel.committee.context import TaskLimits
 from anofel.committee.count_key import CountKey, SecretCountShare
@@ -14,9 +13,10 @@ from anofel.committee.paillier.arithmetic.packing import Packing
 from anofel.committee.paillier.arithmetic.parameters import RANDOMISER_BITS
 from anofel.committee.paillier.arithmetic.randomness import SeededRandomness
 from anofel.committee.paillier.contribution import encrypt, prepare
-from anofel.committee.paillier.dealer import insecure_deal
 from anofel.committee.paillier.key import Origin
 from anofel.committee.paillier.total import open_ciphertexts, partial_decrypt
+from tests.paillier.dealer import insecure_deal
+from tests.paillier.support import ITERATION, TOY_BITS, deal_committee, post, shape_of
 
 LIMITS = TaskLimits(length=40, bound=1000, max_posts=64, min_clients=2)
 
@@ -42,7 +42,7 @@ def textbook_h(modulus: int) -> int:
 
 
 def test_ciphertexts_are_textbook_paillier_with_the_stated_randomisers() -> None:
-    _, key, _ = fixed_committee()
+    key, _ = fixed_committee()
     n, n2 = key.modulus, key.modulus**2
     source = SeededRandomness(b"r" * 32, "client")
     exponents = [source.bits(RANDOMISER_BITS) for _ in range(Packing.of(LIMITS, TOY_BITS).count)]
@@ -78,7 +78,7 @@ def factor(key, shares) -> tuple[int, int]:
 
 
 def test_threshold_decryption_agrees_with_textbook_decryption() -> None:
-    _, key, shares = fixed_committee()
+    key, shares = fixed_committee()
     p, q = factor(key, shares)
     assert p * q == key.modulus
     assert p % 4 == q % 4 == 3
@@ -96,14 +96,14 @@ def test_threshold_decryption_agrees_with_textbook_decryption() -> None:
 
 
 def test_verification_keys_are_powers_of_a_public_square() -> None:
-    _, key, shares = fixed_committee()
+    key, shares = fixed_committee()
     base = int(key.verification_base)
     assert [pow(base, 6 * share.value, key.modulus**2) for share in shares] == list(key.verification_keys)
 
 
 def test_wire_bytes_do_not_move() -> None:
     """A change of these hashes is a change of the wire format."""
-    _, key, _ = fixed_committee()
+    key, _ = fixed_committee()
     values = np.arange(40, dtype=np.int64)
     made = encrypt(prepare(key, post(1), LIMITS, None, SeededRandomness(b"r" * 32, "client")), values)
     assert ITERATION.iteration == 7
@@ -114,8 +114,7 @@ def test_wire_bytes_do_not_move() -> None:
 
 
 def test_the_dealer_says_what_it_is() -> None:
-    notice, key, _ = fixed_committee()
-    assert "INSECURE" in notice
+    key, _ = fixed_committee()
     assert key.origin is Origin.INSECURE_DEALER
     assert "INSECURE_DEALER" in repr(key)
 

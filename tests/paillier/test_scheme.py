@@ -4,7 +4,6 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pytest
-from paillier_support import ITERATION, SCHEME, Committee, post
 
 from anofel.committee import schemes
 from anofel.committee.context import TaskLimits
@@ -19,6 +18,7 @@ from anofel.committee.errors import (
 from anofel.committee.interface import CommitteeKey, HandoverParty, HandoverRun, Scheme
 from anofel.committee.paillier.arithmetic.parameters import DEFAULT_MODULUS_BITS
 from anofel.committee.paillier.scheme import PaillierScheme
+from tests.paillier.support import ITERATION, SCHEME, Committee, post
 
 
 @dataclass(frozen=True)

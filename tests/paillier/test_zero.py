@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
-from paillier_support import ITERATION, SCHEME, Committee, deal_committee, post
 
 from anofel._core.count import CastBit
 from anofel._core.primitives import DatasetType, TypeBlinding, TypeCommitment
@@ -20,6 +19,7 @@ from anofel.committee.paillier.arithmetic.knowledge import KnowledgeProof, Secre
 from anofel.committee.paillier.arithmetic.randomness import SystemRandomness
 from anofel.committee.paillier.arithmetic.zero import SecretZeroWitness, ZeroProof, ZeroStatement
 from anofel.committee.paillier.key import PaillierKey
+from tests.paillier.support import ITERATION, SCHEME, Committee, deal_committee, post
 
 SIZE = 128  # bytes of a ciphertext at toy size
 PROOF = ZeroProof.length(512)

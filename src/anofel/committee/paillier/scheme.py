@@ -134,9 +134,3 @@ class PaillierScheme(
     ) -> Int64Vector:
         """Return the exact sum from t checked shares."""
         return sums.combine(key, total, shares)
-
-
-class InsecureToyPaillierScheme(PaillierScheme):
-    """For tests: also reads and makes toy moduli, and reads keys of the insecure dealer."""
-
-    insecure_toy = True

@@ -1,7 +1,7 @@
-"""A dealer for tests: one process makes the primes, all shares and the key, and says so.
+"""A dealer for tests and benchmarks: one process makes the primes, all shares and the key, and says so.
 
 The key's ``origin`` is ``INSECURE_DEALER``; it is part of the key's bytes and identity, and the
-``paillier`` scheme refuses such a key.
+``paillier`` scheme refuses such a key. ``InsecureToyPaillierScheme`` reads it.
 """
 
 from collections.abc import Sequence
@@ -13,9 +13,14 @@ from anofel.committee.paillier.arithmetic.parameters import dealt_bits, delta
 from anofel.committee.paillier.arithmetic.randomness import Randomness, SystemRandomness
 from anofel.committee.paillier.arithmetic.sharing import IntegerPolynomial
 from anofel.committee.paillier.key import Origin, PaillierKey, SecretPaillierShare, verification_key
+from anofel.committee.paillier.scheme import PaillierScheme
 from anofel.ids import RunId
 
-INSECURE_DEALER_NOTICE = "INSECURE: a dealer made this Paillier key and knew every share of it."
+
+class InsecureToyPaillierScheme(PaillierScheme):
+    """Also reads and makes toy moduli, and reads keys of the insecure dealer."""
+
+    insecure_toy = True
 
 
 def insecure_deal(
@@ -23,8 +28,8 @@ def insecure_deal(
     count_key: CountKey,
     count_shares: Sequence[SecretCountShare],
     randomness: Randomness | None = None,
-) -> tuple[str, PaillierKey, list[SecretPaillierShare]]:
-    """Return the notice, a dealt key and all its shares."""
+) -> tuple[PaillierKey, list[SecretPaillierShare]]:
+    """Return a dealt key and all its shares."""
     source = randomness or SystemRandomness()
     shape = count_key.shape
     p = q = _blum_prime(modulus_bits // 2, source)
@@ -35,7 +40,7 @@ def insecure_deal(
     degree = shape.threshold - 1
     polynomial = IntegerPolynomial.deal(secret, 2 * modulus_bits, shape, degree, source)
     values = [int(polynomial.at(member)) for member in shape.members]
-    return INSECURE_DEALER_NOTICE, *_package(modulus, shape, values, count_key, count_shares)
+    return _package(modulus, shape, values, count_key, count_shares)
 
 
 def _package(

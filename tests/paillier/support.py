@@ -15,14 +15,13 @@ from anofel.committee.context import (
     TaskLimits,
 )
 from anofel.committee.interface import GeneratedKey, Int64Vector, KeyGenerationRun, RoundMessage
-from anofel.committee.paillier.dealer import insecure_deal
 from anofel.committee.paillier.key import PaillierKey, SecretPaillierShare
-from anofel.committee.paillier.scheme import InsecureToyPaillierScheme
 from anofel.committee.paillier.total import CiphertextSum
 from anofel.committee.permit import SumPermit, counted
 from anofel.committee.ristretto.key_generation import NUM_ROUNDS as COUNT_ROUNDS
 from anofel.committee.ristretto.key_generation import RistrettoKeyGeneration, RistrettoKeys
 from anofel.errors import AnofelError
+from tests.paillier.dealer import InsecureToyPaillierScheme, insecure_deal
 
 TOY_BITS = 512
 RUN_IDS = {3: bytes([5]) * 32, 4: bytes([2]) * 32}
@@ -107,7 +106,7 @@ class Committee:
 def deal_committee(n: int, t: int, bits: int = TOY_BITS) -> Committee:
     made = count_keys(n, t)
     public = count_key.from_keys(shape_of(n, t), made[0].keys, 0)
-    _, key, shares = insecure_deal(bits, public, [count_key.from_secrets(m.secrets, 0) for m in made])
+    key, shares = insecure_deal(bits, public, [count_key.from_secrets(m.secrets, 0) for m in made])
     return Committee(key, {share.member: share for share in shares})
 
 
