@@ -32,6 +32,7 @@ from anofel.board.seat import Seat, Sitting
 from anofel.board.state import Phase
 from anofel.committee.errors import PayloadRefused
 from anofel.disk.keystore import KeyFile
+from anofel.disk.state_files import decode_state
 from anofel.errors import AnofelError
 from anofel.ids import Nullifier, TaskId
 from anofel.light_client.client import LightClient
@@ -102,7 +103,7 @@ def read_tries(directory: Path) -> list[Try]:
         lines = (directory / TRIED).read_text().splitlines()
     except FileNotFoundError:
         return []
-    return [Try(**json.loads(line)) for line in lines if line.endswith("}")]
+    return [decode_state(line, Try, TRIED) for line in lines if line.endswith("}")]
 
 
 class Tries:

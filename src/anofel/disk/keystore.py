@@ -15,12 +15,12 @@ import binascii
 import getpass
 import hashlib
 import hmac
-import json
 import os
 import secrets
 import stat
 import struct
 from collections.abc import Iterator, MutableMapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NoReturn, Self
 
@@ -31,6 +31,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
 
 from anofel.disk.files import Secret, replace_file
+from anofel.disk.state_files import DamagedState, decode_state, encode_state
 from anofel.errors import AnofelError, InvalidInput
 
 MAGIC: Final = b"ANOFELKS"
@@ -207,6 +208,15 @@ class KeyFile:
 Unlock = Passphrase | KeyFile
 
 
+@dataclass(frozen=True, repr=False)
+class _Content:
+    """What is encrypted."""
+
+    role: str
+    secrets: dict[str, str]
+    """In base64, by name."""
+
+
 class Keystore(MutableMapping[str, SecretBytes]):
     """A role's named secrets. Changes are written by :meth:`save`, all or none of them."""
 
@@ -251,15 +261,14 @@ class Keystore(MutableMapping[str, SecretBytes]):
         sealed = data[_HEADER.size : -CHECKSUM_BYTES]
         try:  # (5)
             plain = ChaCha20Poly1305(key[:32]).decrypt(nonce, sealed, data[: _HEADER.size])
-            content = json.loads(plain)
+            content = decode_state(plain, _Content, str(path))
             entries = {
-                name: SecretBytes(base64.b64decode(v, validate=True))
-                for name, v in content["secrets"].items()
+                name: SecretBytes(base64.b64decode(v, validate=True)) for name, v in content.secrets.items()
             }
-        except (InvalidTag, ValueError, KeyError, binascii.Error) as error:
+        except (InvalidTag, DamagedState, binascii.Error) as error:
             raise CorruptKeystore(f"{path} is damaged: its contents fail authentication") from error
-        if content["role"] != role:  # (6)
-            raise WrongRole(f"{path} belongs to the role {content['role']!r}, not {role!r}")
+        if content.role != role:  # (6)
+            raise WrongRole(f"{path} belongs to the role {content.role!r}, not {role!r}")
         store = cls(path, role, salt, unlock, log2_n, key)
         store._entries = entries
         return store
@@ -274,8 +283,8 @@ class Keystore(MutableMapping[str, SecretBytes]):
         header = _HEADER.pack(
             MAGIC, VERSION, self._unlock_kdf, self._log2_n, self._salt, _key_check(key), nonce
         )
-        content = {name: base64.b64encode(s.reveal()).decode() for name, s in sorted(self._entries.items())}
-        plain = json.dumps({"role": self.role, "secrets": content}, sort_keys=True).encode()
+        secret = {name: base64.b64encode(s.reveal()).decode() for name, s in sorted(self._entries.items())}
+        plain = encode_state(_Content(self.role, secret))
         data = header + ChaCha20Poly1305(key[:32]).encrypt(nonce, plain, header)
         if len(data) + CHECKSUM_BYTES > MAX_FILE_BYTES:
             raise KeystoreError(

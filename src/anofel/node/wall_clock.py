@@ -10,13 +10,14 @@ A block's time can never go back, so one wrong second would outlive every certif
    operator confirms the date.
 """
 
-import json
 import time
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from anofel.disk.files import replace_file
+from anofel.disk.state_files import DamagedState, decode_state, encode_state
 from anofel.errors import AnofelError
 
 MAX_JUMP_SECONDS: Final = 30
@@ -83,8 +84,7 @@ class WallClock:
                     f"{round(abs(jump))} seconds; it says {_text(now)}. {_ASKED}"
                 )
         if boot and (kept is None or is_confirmed):  # else small jumps would add up from start to start
-            clocks = {"boot": boot, "wall": self._wall, "running": self._running}
-            replace_file(path, json.dumps(clocks).encode())
+            replace_file(path, encode_state(_Clocks(boot, self._wall, self._running)))
 
 
 _ASKED: Final = "If the clock is wrong, set it; if it is right, say so once: --today with the date."
@@ -98,15 +98,20 @@ def _boot() -> str:
         return ""
 
 
+@dataclass(frozen=True)
+class _Clocks:
+    boot: str
+    wall: float
+    running: float
+
+
 def _kept(path: Path, boot: str) -> tuple[float, float] | None:
     """Return both clocks as they stood then; None after a reboot, and where nothing readable is kept."""
     try:
-        found: Any = json.loads(path.read_bytes())
-        if boot and found["boot"] == boot:
-            return float(found["wall"]), float(found["running"])
-    except (OSError, ValueError, KeyError, TypeError):
-        pass
-    return None
+        found = decode_state(path.read_bytes(), _Clocks, str(path))
+    except (OSError, DamagedState):
+        return None
+    return (found.wall, found.running) if boot and found.boot == boot else None
 
 
 def _running() -> float:

@@ -4,7 +4,6 @@ Everything follows from the public state. Nothing here is about one client: subm
 posting is shown only to whoever asks for it by its name or its place.
 """
 
-import json
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -26,7 +25,7 @@ from anofel.board.state import (
     TaskState,
 )
 from anofel.committee.schemes import NAMES
-from anofel.disk.sections import canonical_json
+from anofel.disk.sections import canonical_json, json_values
 from anofel.models.card import CardIteration, Course, model_card
 from anofel.page.words import OUTCOMES, PROGRESS, UNITS
 from anofel.privacy.metric_slots import reported_metrics
@@ -361,7 +360,7 @@ def _seat(seat: Seat) -> SeatFacts:
 @lru_cache(maxsize=MAX_KEPT)
 def _read(document: bytes) -> tuple[Task, dict[str, Any]]:
     """Read a task's document; a board shows it anew with every block."""
-    return Task.from_bytes(document), json.loads(document)
+    return Task.from_bytes(document), json_values(document, "A task")
 
 
 def _study(state: TaskState) -> StudyFacts:

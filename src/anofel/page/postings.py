@@ -5,6 +5,7 @@ from dataclasses import dataclass, fields
 
 from anofel.board.rule import RULES
 from anofel.board.rules import HANDLERS
+from anofel.disk.sections import json_values
 from anofel.messages import Blob, ChainAuthor, Posting, TaskAnnouncement
 from anofel.messages.view import View
 from anofel.page.words import STEPS
@@ -111,7 +112,7 @@ def _fields(view: View, prefix: str = "") -> list[FieldFacts]:
     for field in fields(view):
         name, value = prefix + field.name, getattr(view, field.name)
         if isinstance(view, TaskAnnouncement) and field.name == "document":
-            found.append(FieldFacts(name=name, value=json.dumps(json.loads(value), indent=1)))
+            found.append(FieldFacts(name=name, value=json.dumps(json_values(value, "A task"), indent=1)))
         elif isinstance(value, tuple):
             parts = [part for at, one in enumerate(value, start=1) for part in _parts(f"{name} {at}", one)]
             found += parts or [FieldFacts(name=name, value="none")]

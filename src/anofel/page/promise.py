@@ -4,7 +4,6 @@
 canonical encoding and prints the numbers.
 """
 
-import json
 import subprocess
 import sys
 import threading
@@ -78,10 +77,11 @@ PROMISES: Final = Promises()
 
 def main() -> None:
     """Read a task and print its promise."""
+    from anofel.disk.sections import json_values
     from anofel.privacy.explain import explain
     from anofel.tasks.task import read_task
 
-    report = explain(read_task(json.loads(sys.stdin.buffer.read())))
+    report = explain(read_task(json_values(sys.stdin.buffer.read(), "A task")))
     spent = report.get("epsilon")
     promise = Promise(
         report["verdict"]["word"],

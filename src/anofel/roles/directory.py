@@ -22,6 +22,7 @@ from typing import Any, Final, Self
 from anofel.disk.files import FileExists, Secret, replace_file, write_new_directory
 from anofel.disk.keystore import KeyFile, Keystore, Passphrase, Unlock
 from anofel.disk.sections import read_toml
+from anofel.disk.state_files import DamagedState, decode_state
 from anofel.errors import AnofelError, InvalidInput
 from anofel.ids import GenesisHash
 from anofel.light_client.client import LightClient
@@ -197,12 +198,11 @@ def read_status(path: Path, *, role: str) -> dict[str, Any]:
     """Return what the role saw and did last, also while it runs; empty if it never ran."""
     read_config(path, role=role)
     try:
-        found = json.loads((path / STATUS).read_bytes())
+        return decode_state((path / STATUS).read_bytes(), dict[str, Any], str(path / STATUS))
     except FileNotFoundError:
         return {}
-    except ValueError:
+    except DamagedState:
         raise RoleError(f"{path / STATUS} is damaged; the role writes it again when it runs.") from None
-    return dict(found)
 
 
 def unlock_with(key_file: Path | None, passphrase_file: Path | None, *, new: bool = False) -> Unlock:

@@ -9,7 +9,6 @@
    rows of its own to judge by, with the model's quality on them.
 """
 
-import json
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -20,6 +19,7 @@ from anofel.board.rules.tasks import KNOWN, NOT_OPEN, check_rejection, check_tas
 from anofel.board.seat import Seat, Sitting
 from anofel.board.state import Bundle, Phase, Position, Progress, TaskState
 from anofel.disk.files import replace_file, write_new_file
+from anofel.disk.state_files import decode_state, encode_state
 from anofel.errors import InvalidInput
 from anofel.ids import BlobHash, KeyId, TaskId
 from anofel.learning.build import TorchMissing, TrainerMissing, trainer_of
@@ -471,14 +471,13 @@ def initial_model(task: Task, trainer: str = "") -> IntegerModel:
 
 def read_iterations(path: Path) -> list[dict[str, Any]]:
     """Read the outcomes that were written down."""
-    if not (path / ITERATIONS).exists():
-        return []
-    return [json.loads(line) for line in (path / ITERATIONS).read_text().splitlines()]
+    file = path / ITERATIONS
+    lines = file.read_bytes().splitlines() if file.exists() else []
+    return [decode_state(line, dict[str, Any], str(file)) for line in lines]
 
 
 def _write_iterations(path: Path, entries: list[dict[str, Any]]) -> None:
-    lines = [json.dumps(entry) + "\n" for entry in entries]
-    replace_file(path / ITERATIONS, "".join(lines).encode())
+    replace_file(path / ITERATIONS, b"".join(encode_state(entry) + b"\n" for entry in entries))
 
 
 def _ledger_name(task: TaskState) -> str:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from anofel.disk.files import read_small_file, replace_file
+from anofel.disk.state_files import DamagedState, decode_state
 from anofel.errors import InvalidInput
 from anofel.models.files import model_name
 from anofel.models.integer_model import IntegerModel
@@ -25,6 +26,14 @@ from anofel.tasks.task import Task
 RESULT: Final = "result.json"
 MODELS: Final = "models"
 _MAX_RESULT: Final = 1 << 28
+
+
+@dataclass(frozen=True)
+class _Result:
+    """The least that a run needs to go on."""
+
+    tasks: dict[str, str]
+    iterations: list[dict[str, Any]]
 
 
 @dataclass
@@ -56,13 +65,11 @@ class RunRecord:
         if not path.is_file():
             raise InvalidInput(f"There is no run to resume in {directory}: it has no {RESULT}.")
         try:
-            document = json.loads(read_small_file(path, _MAX_RESULT))
-            digests, iterations = document["tasks"], document["iterations"]
-        except (ValueError, KeyError, TypeError):
+            data = read_small_file(path, _MAX_RESULT)
+            decode_state(data, _Result, str(path))
+        except DamagedState:
             raise InvalidInput(f"{path} is not the result of a simulation.") from None
-        if not isinstance(digests, dict) or not isinstance(iterations, list):
-            raise InvalidInput(f"{path} is not the result of a simulation.")
-        return cls(directory, document)
+        return cls(directory, decode_state(data, dict[str, Any], str(path)))
 
     @property
     def iterations(self) -> list[dict[str, Any]]:

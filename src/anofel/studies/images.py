@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from anofel.disk.state_files import decode_state
 from anofel.errors import InvalidInput
 from anofel.studies.catalogue import Study
 from anofel.studies.dataset import Dataset
@@ -44,7 +45,7 @@ def load_cifar(study: Study) -> tuple[Dataset, Dataset]:
 
     def part(sheets: list[str], labels: str) -> Dataset:
         images = np.concatenate([_read_png(verified_file(study, sheet)) for sheet in sheets])
-        values = json.loads(verified_file(study, labels).read_text())
+        values = decode_state(verified_file(study, labels).read_bytes(), list[int], labels)
         return Dataset(images.reshape(-1, 32, 32, 3), np.array(values, dtype=np.int32), study.schema())
 
     train = [f"data_batch_{number}.png" for number in range(1, 6)]
@@ -118,7 +119,7 @@ def load_tiny_imagenet(study: Study) -> tuple[Dataset, Dataset]:
         raise StudyNotFetched(
             "TinyImageNet is not here yet; run: anofel study fetch tiny-imagenet --from DIRECTORY"
         )
-    for name, sha256 in json.loads(record.read_text()).items():
+    for name, sha256 in decode_state(record.read_bytes(), dict[str, str], str(record)).items():
         if sha256_of(directory / name) != sha256:
             raise InvalidInput(f"'{directory / name}' changed since it was converted; fetch the study again.")
 

@@ -1,6 +1,5 @@
 """What a run knows: in public, and what one member keeps."""
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, SupportsInt
@@ -11,6 +10,7 @@ from anofel.committee.interface import KeyGenerationRun, KeyProgress, Report, Ro
 from anofel.committee.kept import Kept
 from anofel.committee.paillier.key_rounds.sizes import Sizes
 from anofel.committee.ristretto.run import read_run, write_run
+from anofel.disk.state_files import decode_state, encode_state
 from anofel.framing import Reader, Writer
 
 
@@ -116,16 +116,25 @@ class SecretPaillierState(Kept):
 
     def to_bytes(self) -> bytes:
         """Return the secret bytes, for the key store only."""
-        content = {
-            "public": _to_json(asdict(self.public)),
-            "stash": self.stash,
-            "seed": self.seed.hex(),
-            "count": self.count.hex(),
-            "body": self.body.hex(),
-        }
+        content = _Content(
+            public=_to_json(asdict(self.public)),
+            stash=self.stash,
+            seed=self.seed.hex(),
+            count=self.count.hex(),
+            body=self.body.hex(),
+        )
         writer = Writer().raw(write_run(self.run)).number(self.setting.sizes.modulus_bits, 4)
-        writer.number(self.member, 2).framed(json.dumps(content).encode())
+        writer.number(self.member, 2).framed(encode_state(content))
         return _write_history(writer, self.history).done()
+
+
+@dataclass(frozen=True, repr=False)
+class _Content:
+    public: dict[str, Any]
+    stash: dict[str, str]
+    seed: str
+    count: str
+    body: str
 
 
 def read_state(data: bytes, make_setting: Callable[[KeyGenerationRun, int], Setting]) -> SecretPaillierState:
@@ -133,19 +142,19 @@ def read_state(data: bytes, make_setting: Callable[[KeyGenerationRun, int], Sett
     reader = Reader(data)
     try:
         run, modulus_bits, member = read_run(reader), reader.number(4), reader.number(2)
-        content = json.loads(reader.framed())
+        content = decode_state(reader.framed(), _Content, "The stored state")
         history = _read_history(reader, run.shape.num_members)
         reader.end()
-        public = PublicState(**{f.name: _from_json(content["public"][f.name]) for f in fields(PublicState)})
+        public = PublicState(**{f.name: _from_json(content.public[f.name]) for f in fields(PublicState)})
         return SecretPaillierState(
             setting=make_setting(run, modulus_bits),
             member=member,
-            seed=bytes.fromhex(content["seed"]),
+            seed=bytes.fromhex(content.seed),
             public=public,
-            stash=content["stash"],
+            stash=content.stash,
             history=history,
-            body=bytes.fromhex(content["body"]),
-            count=bytes.fromhex(content["count"]),
+            body=bytes.fromhex(content.body),
+            count=bytes.fromhex(content.count),
         )
     except (ValueError, KeyError, TypeError) as error:
         raise KeyGenerationFailed("The stored state is damaged.") from error
