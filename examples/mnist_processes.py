@@ -16,6 +16,7 @@ from contextlib import ExitStack
 from importlib.resources import files
 from pathlib import Path
 from subprocess import PIPE, Popen
+from typing import Any
 
 HERE = Path(__file__).resolve().parent
 TASK = files("anofel.tasks") / "examples" / "mnist-four.toml"
@@ -31,15 +32,16 @@ def start(words: str) -> Popen[bytes]:
     return process
 
 
-def run(words: str) -> dict:
+def run(words: str) -> dict[str, Any]:
     """Run a command to its end; its JSON document is the result."""
     process = start(f"{words} --json")
     printed, _ = process.communicate()
-    return json.loads(printed) if process.returncode == 0 else sys.exit(f"This failed: anofel {words}")
+    return dict(json.loads(printed)) if process.returncode == 0 else sys.exit(f"This failed: anofel {words}")
 
 
 def address(process: Popen[bytes]) -> str:
     """Wait until a service says where it answers."""
+    assert process.stdout is not None  # it was asked for
     return process.stdout.readline().decode().split(" at ")[1].strip().removesuffix("/v1/")
 
 

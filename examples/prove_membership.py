@@ -13,6 +13,7 @@ from typing import TypeVar
 from rich.console import Console
 
 from anofel.board.statements import registration_statement
+from anofel.ids import GenesisHash
 from anofel.messages import Registration
 from anofel.phase1_setup.step1b_certification import (
     Credential,
@@ -39,7 +40,7 @@ from anofel.proofs.statements import RegistrationProof, SubmissionProof
 
 T = TypeVar("T")
 console = Console(highlight=False)
-GENESIS = bytes(32)  # the name of the board; a real one is the hash of its genesis
+GENESIS = GenesisHash(bytes(32))  # the name of the board; a real one is the hash of its genesis
 
 
 def timed(what: str, work: Callable[[], T]) -> T:

@@ -54,6 +54,21 @@ def test_an_error_has_its_exit_code_and_is_json_for_programs(words: list[str], c
     assert for_people.stderr.strip()
 
 
+def test_a_prompt_that_nobody_answers_is_an_error_for_programs_too(tmp_path: Path) -> None:
+    """The role's passphrase is asked for, and there is nobody at the terminal."""
+    (tmp_path / "role.toml").write_text(
+        f'role = "owner"\nboard = "https://b"\ngenesis = "{"0" * 64}"\n[settings]\n'
+    )
+    command = [sys.executable, "-m", "anofel", "owner", "run", str(tmp_path)]
+    ended = {"stdin": subprocess.DEVNULL, "capture_output": True, "text": True, "timeout": 600}
+    done = subprocess.run([*command, "--json"], **ended)  # type: ignore[call-overload]
+    assert (done.returncode, json.loads(done.stdout)["error"]) == (1, "aborted")
+    assert done.stderr.endswith("Aborted.\n")
+    for_people = subprocess.run(command, **ended)  # type: ignore[call-overload]
+    assert (for_people.returncode, for_people.stdout) == (1, "")
+    assert "Traceback" not in done.stderr + for_people.stderr
+
+
 def completed(*words: str) -> list[str]:
     """What the shell offers after these words, the last of which is begun."""
     asked = {

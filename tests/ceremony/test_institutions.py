@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -119,6 +120,32 @@ def test_rule_7_an_institution_contributes_once(
         with refusal("has-contributed"):
             join(found, CLINIC_A)
         assert found.place(join(found, CLINIC_B))[0] == 0
+
+
+def test_rule_7_an_institution_whose_certificate_expired_since_has_contributed(
+    drop: Drop,
+    states: list[CeremonyTranscript],
+    digest8: bytes,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A drop that starts again two years later knows it, whatever certificate it comes with now."""
+    ticket = join(drop, CLINIC_A)
+    hand_in(drop, ticket, CLINIC_A)
+    drop.take(ticket)
+    states[0].write(tmp_path / "start")
+    later = int(time.time()) + 2 * 365 * 86_400
+    renewed = AUTHORITY.issue(Purpose.CERTIFIER, "Clinic A", later - 10, later + 1000)
+    newcomer = AUTHORITY.issue(Purpose.CERTIFIER, "Clinic B", later - 10, later + 1000)
+    monkeypatch.setattr(time, "time", lambda: float(later))
+    restarted = Drop.open(
+        drop.path, tmp_path / "start", other_powers=digest8, roots=[AUTHORITY.root], turn_seconds=100
+    )
+    with pytest.raises(CertificateRefused, match="expired"):
+        join(restarted, CLINIC_A)
+    with refusal("has-contributed"):
+        join(restarted, renewed)
+    assert restarted.place(join(restarted, newcomer))[0] == 0
 
 
 @contextmanager

@@ -203,8 +203,16 @@ def test_problems_of_all_files_are_named(tmp_path: Path) -> None:
     paths = write_hospitals(tmp_path, 4)
     for path in paths[1:3]:
         path.write_text(path.read_text().replace("yes", "maybe"))
-    with pytest.raises(InvalidInput, match=r"hospital-1\.csv: .*hospital-2\.csv: "):
-        RowSource(files=tuple(paths)).deal("", make_task().schema, 4)
+    schema = make_task().schema
+    with pytest.raises(InvalidInput, match=r"hospital-1\.csv: .*hospital-2\.csv: ") as refused:
+        RowSource(files=tuple(paths)).deal("", schema, 4)
+    assert refused.value.code == "row-does-not-fit"
+    own = tmp_path / "own.csv"
+    with pytest.raises(InvalidInput, match=r"hospital-1\.csv: .*hospital-2\.csv: .*own\.csv") as refused:
+        RowSource(files=tuple(paths), validation=own).deal("", schema, 4)
+    assert refused.value.code == "invalid-input"
+    with pytest.raises(InvalidInput, match=r"hospital-1\.csv: .*own\.csv"):
+        RowSource(files=(paths[1],), validation=own).deal("", schema, 4)
     with pytest.raises(InvalidInput, match="4 files of rows for 5 clients"):
         RowSource(files=tuple(paths)).deal("", make_task().schema, 5)
 

@@ -432,16 +432,17 @@ def _certificates(paths: list[Path]) -> list[bytes]:
     from cryptography import x509
     from cryptography.hazmat.primitives.serialization import Encoding
 
-    from anofel.disk.files import read_small_file
+    from anofel.disk.files import read_each, read_small_file
     from anofel.errors import InvalidInput
 
-    found = []
-    for path in paths:
+    def read(path: Path) -> list[x509.Certificate]:
+        data = read_small_file(path)
         try:
-            found += x509.load_pem_x509_certificates(read_small_file(path))
+            return x509.load_pem_x509_certificates(data)
         except ValueError:
             raise InvalidInput(f"{path} holds no certificates in PEM.") from None
-    return [made.public_bytes(Encoding.DER) for made in found]
+
+    return [made.public_bytes(Encoding.DER) for found in read_each(paths, read) for made in found]
 
 
 def _report(found: "CeremonyTranscript", verdict: "Verdict | None") -> dict[str, Any]:

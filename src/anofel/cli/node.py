@@ -286,6 +286,7 @@ def _begin_together(
 ) -> None:
     """Put the requests of several institutions into a genesis."""
     from anofel.board.engines import fault_tolerance
+    from anofel.disk.files import read_each
     from anofel.node.init import roots_alone
     from anofel.node.replicated.requests import make_genesis, read_nonce, read_request
 
@@ -294,7 +295,7 @@ def _begin_together(
         warn_test_authority()
     genesis = make_genesis(
         directory,
-        [read_request(path) for path in requests],
+        read_each(requests, read_request),
         name=name,
         nonce=read_nonce(nonce),
         trust=trust,

@@ -152,13 +152,14 @@ def simulate(
     """
     from anofel.cli.board_fit import meet_or_say
     from anofel.cli.simulate_run import Settings, run
+    from anofel.disk.files import read_each
     from anofel.simulation.plot import check_plot
     from anofel.simulation.studies import RowSource
     from anofel.tasks.confirmations import unconfirmed_warning
     from anofel.tasks.task import Task
 
-    for path in tasks or []:
-        meet_or_say(Task.load(path), board, ca_file, quiet=as_json)
+    for path, task in zip(tasks or [], read_each(tasks or [], Task.load), strict=True):
+        meet_or_say(task, board, ca_file, quiet=as_json)
         note(unconfirmed_warning(path))
     if plot is not None:
         check_plot(plot)

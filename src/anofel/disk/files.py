@@ -5,13 +5,14 @@ import os
 import secrets
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from anofel.errors import AnofelError, InvalidInput
 
+T = TypeVar("T")
 _MAY_PASS: Final = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
 
 
@@ -122,6 +123,25 @@ def _sync(directory: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def read_each(paths: Iterable[Path], read: Callable[[Path], T]) -> list[T]:
+    """Read several files. Raises ``InvalidInput`` that names all of them that cannot be used."""
+    made, refused = [], []
+    for path in paths:
+        try:
+            made.append(read(path))
+        except InvalidInput as error:
+            refused.append((path, error))
+        except OSError as error:
+            refused.append((path, InvalidInput(f"It cannot be read: {error.strerror or error}.")))
+    if not refused:
+        return made
+    sentences = [str(error) if str(path) in str(error) else f"{path}: {error}" for path, error in refused]
+    all_refused = InvalidInput(" ".join(sentences))
+    codes = {error.code for _, error in refused}
+    all_refused.code = codes.pop() if len(codes) == 1 else InvalidInput.code
+    raise all_refused
 
 
 def read_small_file(path: Path, max_bytes: int = 1 << 20) -> bytes:

@@ -197,6 +197,11 @@ def verify_chain(chain: Sequence[bytes], roots: Sequence[bytes], purpose: Purpos
     return identity
 
 
+def last_second(certificate: bytes) -> int:
+    """Return the last second in which a certificate (DER) is valid. Raises ``CertificateRefused``."""
+    return int(_parse(certificate, None).not_valid_after_utc.timestamp())
+
+
 def subject_of_key(key: EllipticCurvePublicKey) -> Subject:
     """Return the stable name of a key: the SHA-256 of its SubjectPublicKeyInfo."""
     return Subject(hashlib.sha256(key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)).digest())

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
 
+from anofel.disk.files import read_each
 from anofel.errors import InvalidInput
 from anofel.learning.build import trainer_of
 from anofel.learning.evaluate import evaluate_on
@@ -50,7 +51,8 @@ class RowSource:
         if self.made_up:
             train, test = hold_out(made_up_rows(schema, self.made_up, self.seed), self.seed)
         elif self.files and self.validation is not None:
-            train = test = load_file(self.files[0], schema)
+            train, test = read_each((self.files[0], self.validation), lambda path: load_file(path, schema))
+            return split_rows(train, clients, self.split, self.seed), test
         else:
             file = self.files[0] if self.files else None
             first, second = chosen_rows(study, schema, file, self.seed)
@@ -62,16 +64,10 @@ class RowSource:
     def _one_file_each(self, schema: Schema, clients: int) -> tuple[list[Dataset], Dataset]:
         if clients != len(self.files):
             raise InvalidInput(f"There are {len(self.files)} files of rows for {clients} clients.")
-        loaded, problems = [], []
-        for path in self.files:
-            try:
-                loaded.append(load_file(path, schema))
-            except InvalidInput as error:
-                problems.append(f"{path}: {error}")
-        if problems:
-            raise InvalidInput(" ".join(problems))
-        if self.validation is not None:
-            return loaded, load_file(self.validation, schema)
+        own = () if self.validation is None else (self.validation,)
+        loaded = read_each((*self.files, *own), lambda path: load_file(path, schema))
+        if own:
+            return loaded[:-1], loaded[-1]
         parts = [hold_out(rows, self.seed) for rows in loaded]
         return [train for train, _ in parts], joined([test for _, test in parts])
 

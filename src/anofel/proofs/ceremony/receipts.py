@@ -121,12 +121,15 @@ class ContributionReceipt:
         elif self.signature:
             raise InvalidCeremony(f"The receipt of {self.name!r} has a signature and no certificate.")
 
-    def verify_signer(self, roots: Sequence[bytes]) -> Identity:
-        """Check that the signer's certificate leads to one of these roots today. Raises ``AnofelError``."""
+    def verify_signer(self, roots: Sequence[bytes], *, at: int | None = None) -> Identity:
+        """Check that the signer's certificate leads to one of these roots, today unless a time is given.
+
+        Raises ``AnofelError``.
+        """
         if not self.chain:
             raise InvalidCeremony(f"Nobody signed the receipt of {self.name!r}.")
         chain = [bytes.fromhex(der) for der in self.chain]
-        return verify_chain(chain, roots, purpose_of_leaf(chain[0]), int(time.time()))
+        return verify_chain(chain, roots, purpose_of_leaf(chain[0]), int(time.time()) if at is None else at)
 
     def expect_signer(self, certificate: bytes) -> None:
         """Check that it was signed with the key of this certificate (DER). Raises ``InvalidCeremony``."""

@@ -11,7 +11,7 @@ contributors and everybody else verify for themselves.
 6. With roots, only an institution with a certificate under one of them gets a place, and one place: it signs
    the drop's challenge, which changes with every place given.
 7. With roots, a state is taken only with a receipt that the institution which has the turn signed, and an
-   institution contributes once.
+   institution contributes once, also after its certificate has expired.
 """
 
 import json

@@ -11,6 +11,7 @@ from anofel.errors import AnofelError, InvalidInput
 from anofel.pki.certificates import (
     Identity,
     RoleKey,
+    last_second,
     purpose_of_leaf,
     verify_chain,
     verify_leaf_signature,
@@ -76,9 +77,18 @@ def institution(identity: Identity) -> str:
 
 
 def signers(receipts: Sequence[ContributionReceipt], roots: Sequence[bytes]) -> set[str]:
-    """Return the institutions that signed receipts, where somebody vouches for them today."""
+    """Return the institutions that signed receipts, where somebody vouched for them at the time.
+
+    A receipt was signed before its certificates expired, so an institution that contributed is known for as
+    long as the ceremony lasts.
+    """
     found = set()
     for receipt in receipts:
         with suppress(AnofelError):
-            found.add(institution(receipt.verify_signer(roots)))
+            found.add(institution(receipt.verify_signer(roots, at=_at_most(receipt))))
     return found
+
+
+def _at_most(receipt: ContributionReceipt) -> int:
+    """Return now, or the last second in which all certificates of a receipt were valid."""
+    return min([int(time.time()), *map(last_second, map(bytes.fromhex, receipt.chain))])
