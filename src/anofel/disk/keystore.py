@@ -209,7 +209,7 @@ Unlock = Passphrase | KeyFile
 
 
 @dataclass(frozen=True, repr=False)
-class _Content:
+class _LockedContent:
     """What is encrypted."""
 
     role: str
@@ -261,7 +261,7 @@ class Keystore(MutableMapping[str, SecretBytes]):
         sealed = data[_HEADER.size : -CHECKSUM_BYTES]
         try:  # (5)
             plain = ChaCha20Poly1305(key[:32]).decrypt(nonce, sealed, data[: _HEADER.size])
-            content = decode_state(plain, _Content, str(path))
+            content = decode_state(plain, _LockedContent, str(path))
             entries = {
                 name: SecretBytes(base64.b64decode(v, validate=True)) for name, v in content.secrets.items()
             }
@@ -284,7 +284,7 @@ class Keystore(MutableMapping[str, SecretBytes]):
             MAGIC, VERSION, self._unlock_kdf, self._log2_n, self._salt, _key_check(key), nonce
         )
         secret = {name: base64.b64encode(s.reveal()).decode() for name, s in sorted(self._entries.items())}
-        plain = encode_state(_Content(self.role, secret))
+        plain = encode_state(_LockedContent(self.role, secret))
         data = header + ChaCha20Poly1305(key[:32]).encrypt(nonce, plain, header)
         if len(data) + CHECKSUM_BYTES > MAX_FILE_BYTES:
             raise KeystoreError(

@@ -116,7 +116,7 @@ class SecretPaillierState(Kept):
 
     def to_bytes(self) -> bytes:
         """Return the secret bytes, for the key store only."""
-        content = _Content(
+        content = _StoredContent(
             public=_to_json(asdict(self.public)),
             stash=self.stash,
             seed=self.seed.hex(),
@@ -129,7 +129,7 @@ class SecretPaillierState(Kept):
 
 
 @dataclass(frozen=True, repr=False)
-class _Content:
+class _StoredContent:
     public: dict[str, Any]
     stash: dict[str, str]
     seed: str
@@ -142,7 +142,7 @@ def read_state(data: bytes, make_setting: Callable[[KeyGenerationRun, int], Sett
     reader = Reader(data)
     try:
         run, modulus_bits, member = read_run(reader), reader.number(4), reader.number(2)
-        content = decode_state(reader.framed(), _Content, "The stored state")
+        content = decode_state(reader.framed(), _StoredContent, "The stored state")
         history = _read_history(reader, run.shape.num_members)
         reader.end()
         public = PublicState(**{f.name: _from_json(content.public[f.name]) for f in fields(PublicState)})
