@@ -140,9 +140,7 @@ def posting(number: int, name: str, author_kind: str) -> dict[str, Any]:
         "id": sha256(b"anofel/1/posting-id", content, signature).hex(),
     }
     if name == "ChangeValidators":
-        vector["change_id"] = sha256(
-            b"anofel/1/validator-change", GENESIS_HASH, encode(name, body)
-        ).hex()
+        vector["change_id"] = sha256(b"anofel/1/validator-change", GENESIS_HASH, encode(name, body)).hex()
     if name == "TaskAnnouncement":
         owner = bytes(range(32))
         vector["task_id_of_owner_0_to_31"] = sha256(
