@@ -37,18 +37,27 @@ app = typer.Typer(no_args_is_help=True, help="The bulletin board: make one, run 
 
 _BOARD = "The board, for ever"
 _NODE = "This node, in node.toml"
+_TOGETHER = "Several validators"
 Directory = Annotated[Path, typer.Argument(help="The node's directory.", show_default=False)]
 
 
+KeysOption = Annotated[Path, typer.Option(help="A directory of proof keys.", show_default=False)]
+
+
+def _number(text: str, most: int | None = None, least: int = 1, panel: str = _BOARD) -> Any:
+    """Describe an option that is a whole number within bounds."""
+    return typer.Option(help=text, min=least, max=most, rich_help_panel=panel)
+
+
 def _blocks(text: str) -> Any:
-    return typer.Option(help=text, min=1, max=2**32 - 1, rich_help_panel=_BOARD)
+    return _number(text, 2**32 - 1)
 
 
 @app.command()
 def init(
     directory: Annotated[Path, typer.Argument(help="A new directory for the node.", show_default=False)],
     name: Annotated[str, typer.Option(help="The board's name, for people.", show_default=False)],
-    keys: Annotated[Path, typer.Option(help="A directory of proof keys.", show_default=False)],
+    keys: KeysOption,
     root: Annotated[
         list[Path] | None, typer.Option(help="A certificate root in PEM; may be repeated.")
     ] = None,
@@ -66,9 +75,7 @@ def init(
     interval: Annotated[
         float, typer.Option(help="Seconds per block.", min=0.05, max=86400, rich_help_panel=_BOARD)
     ] = 1.0,
-    bundle_size: Annotated[
-        int, typer.Option(help="Tasks per bundle.", min=1, max=16, rich_help_panel=_BOARD)
-    ] = 2,
+    bundle_size: Annotated[int, _number("Tasks per bundle.", 16)] = 2,
     bundle_wait: Annotated[int, _blocks("Blocks after which a task no longer waits for others.")] = 60,
     size_classes: Annotated[
         list[str] | None,
@@ -82,7 +89,7 @@ def init(
     ] = None,
     post_from: Annotated[
         int,
-        typer.Option(help="Blocks before clients begin to post.", min=0, rich_help_panel=_BOARD),
+        _number("Blocks before clients begin to post.", least=0),
     ] = 60,
     train: Annotated[int, _blocks("Blocks that an iteration is open.")] = 300,
     aggregate: Annotated[int, _blocks("Blocks for the sums.")] = 120,
@@ -94,78 +101,53 @@ def init(
     grace: Annotated[int, _blocks("Blocks that payloads are kept after an outcome.")] = 600,
     root_window: Annotated[
         int,
-        typer.Option(
-            help="Blocks whose certifier root may be used.", min=1, max=65535, rich_help_panel=_BOARD
-        ),
+        _number("Blocks whose certifier root may be used.", 65535),
     ] = 600,
-    max_postings: Annotated[
-        int, typer.Option(help="Postings per block.", min=1, max=65_535, rich_help_panel=_BOARD)
-    ] = 10_000,
+    max_postings: Annotated[int, _number("Postings per block.", 65_535)] = 10_000,
     max_block_bytes: Annotated[int, _blocks("Bytes of postings per block.")] = 16 << 20,
     max_runs: Annotated[
         int,
-        typer.Option(
-            help="Key generations per aggregator at a time.", min=1, max=65535, rich_help_panel=_BOARD
-        ),
+        _number("Key generations per aggregator at a time.", 65535),
     ] = 4,
-    max_tasks: Annotated[
-        int, typer.Option(help="Unended tasks per owner.", min=1, max=65535, rich_help_panel=_BOARD)
-    ] = 16,
+    max_tasks: Annotated[int, _number("Unended tasks per owner.", 65535)] = 16,
     max_key_bytes: Annotated[
         int,
-        typer.Option(
-            help="Bytes of a committee key or a key generation message.", min=1, rich_help_panel=_BOARD
-        ),
+        _number("Bytes of a committee key or a key generation message."),
     ] = 64 << 20,
-    max_model_bytes: Annotated[
-        int, typer.Option(help="Bytes of a model, payload, sum or share.", min=1, rich_help_panel=_BOARD)
-    ] = 256 << 20,
-    max_blob_bytes: Annotated[
-        int, typer.Option(help="Bytes of all blobs on the disk.", min=1, rich_help_panel=_NODE)
-    ] = 100 << 30,
-    max_pending_bytes: Annotated[
-        int, typer.Option(help="Bytes of blobs that no posting names yet.", min=1, rich_help_panel=_NODE)
-    ] = 10 << 30,
+    max_model_bytes: Annotated[int, _number("Bytes of a model, payload, sum or share.")] = 256 << 20,
+    max_blob_bytes: Annotated[int, _number("Bytes of all blobs on the disk.", panel=_NODE)] = 100 << 30,
+    max_pending_bytes: Annotated[int, _number("Bytes of blobs that no posting names yet.", panel=_NODE)] = 10
+    << 30,
     validators: Annotated[
         int,
-        typer.Option(
-            help="For a test: make the directories of so many validators on this machine, under CometBFT; "
+        _number(
+            "For a test: make the directories of so many validators on this machine, under CometBFT; "
             "0 is one node.",
-            min=0,
-            max=16,
-            rich_help_panel="Several validators",
+            16,
+            least=0,
+            panel=_TOGETHER,
         ),
     ] = 0,
     port: Annotated[
         int,
-        typer.Option(
-            help="With --validators: the first of their HTTP ports.",
-            min=1,
-            max=65_000,
-            rich_help_panel="Several validators",
-        ),
+        _number("With --validators: the first of their HTTP ports.", 65_000, panel=_TOGETHER),
     ] = 8470,
     peer_port: Annotated[
         int,
-        typer.Option(
-            help="With --validators: the first of their engines' ports.",
-            min=1,
-            max=65_000,
-            rich_help_panel="Several validators",
-        ),
+        _number("With --validators: the first of their engines' ports.", 65_000, panel=_TOGETHER),
     ] = 26_656,
     request: Annotated[
         list[Path] | None,
         typer.Option(
             help="A validator's request.json; repeat it for each. Makes their genesis and addresses.",
-            rich_help_panel="Several validators",
+            rich_help_panel=_TOGETHER,
         ),
     ] = None,
     nonce: Annotated[
         str,
         typer.Option(
             help="With --request: the 64 digits that the requests were made for.",
-            rich_help_panel="Several validators",
+            rich_help_panel=_TOGETHER,
         ),
     ] = "",
     as_json: JsonOption = False,
@@ -366,7 +348,7 @@ def join(
     directory: Annotated[Path, typer.Argument(help="The directory of the request.", show_default=False)],
     genesis: Annotated[Path, typer.Option(help="The genesis.bin of the board.", show_default=False)],
     network: Annotated[Path, typer.Option(help="The network.toml beside it.", show_default=False)],
-    keys: Annotated[Path, typer.Option(help="A directory of proof keys.", show_default=False)],
+    keys: KeysOption,
     as_json: JsonOption = False,
 ) -> None:
     """Take up the place that a genesis gives to a request, if it is the one that was asked for.

@@ -1,10 +1,11 @@
 """``anofel study``: fetch real data sets, deal their rows out, check your own file against a task."""
 
-import json
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+
+from anofel.cli.output import JsonOption, print_json, print_table
 
 app = typer.Typer(
     help="Real data sets, fetched through your package managers and checked by SHA-256.", no_args_is_help=True
@@ -16,9 +17,6 @@ def studies_that_begin(begun: str) -> list[str]:
     from anofel.studies.catalogue import STUDIES
 
     return [study.name for study in STUDIES if study.name.startswith(begun)]
-
-
-JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
 
 @app.command("list")
@@ -44,13 +42,15 @@ def list_studies(as_json: JsonOption = False) -> None:
         for study in STUDIES
     ]
     if as_json:
-        typer.echo(json.dumps(entries, indent=1, ensure_ascii=False))
+        print_json(entries)
         return
+    rows = []
     for entry in entries:
-        state = "here" if entry["fetched"] else "not fetched"
         size = f", {entry['bytes'] / 1e6:.1f} MB" if entry["bytes"] else ""
-        typer.echo(f"{entry['name']:<15} {entry['rows']:>7,} rows  {state:<12} {entry['title']}")
-        typer.echo(f"{'':<15} through {entry['through']}{size}; {entry['licence']}")
+        state = "here" if entry["fetched"] else "not fetched"
+        what = f"{entry['title']}; through {entry['through']}{size}; {entry['licence']}"
+        rows.append([entry["name"], f"{entry['rows']:,}", state, what])
+    print_table("Studies", ["study", "rows", "state", "what"], rows)
 
 
 @app.command()
@@ -80,7 +80,7 @@ def fetch(
         else:
             directory = fetch_study(study, progress, own_copy, again=again)
     if as_json:
-        typer.echo(json.dumps({"name": study.name, "directory": str(directory)}))
+        print_json({"name": study.name, "directory": str(directory)})
     else:
         typer.echo(f"{study.title}: {directory}")
 
@@ -106,7 +106,7 @@ def check(
         features *= extent
     report = {"rows": len(dataset), "features": features, "digest": digest}
     if as_json:
-        typer.echo(json.dumps(report))
+        print_json(report)
     else:
         typer.echo(
             f"{len(dataset):,} rows fit the schema, with {features} features each.\nDataset digest: {digest}"
@@ -140,7 +140,7 @@ def split(
     deal = Deal(task=Task.load(task), clients=clients, file=file, split=how, most=rows, seed=seed)
     sizes = deal.write(out)
     if as_json:
-        typer.echo(json.dumps({"directory": str(out), "rows": sizes}))
+        print_json({"directory": str(out), "rows": sizes})
     else:
         for name, count in sizes.items():
             typer.echo(f"{out / name}: {count:,} rows")

@@ -177,8 +177,12 @@ class IntegerModel:
 
     @classmethod
     def load(cls, path: Path | str) -> "IntegerModel":
-        """Read a model file from disk."""
-        return cls.from_bytes(read_small_file(Path(path), _MAX_FILE_BYTES))
+        """Read a model file from disk. Raises ``InvalidInput``, which names the file."""
+        data = read_small_file(Path(path), _MAX_FILE_BYTES)
+        try:
+            return cls.from_bytes(data)
+        except InvalidInput as error:
+            raise InvalidInput(f"{path}: {error}") from None
 
     def digest(self) -> bytes:
         """SHA-256 of the canonical file."""
