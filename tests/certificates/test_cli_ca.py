@@ -214,7 +214,7 @@ def test_requests_that_cannot_be_signed_are_refused(data, sentence):
 
 
 def test_a_request_that_its_key_did_not_sign_is_refused():
-    _, pem = make_request(Purpose.OWNER, "A")
+    pem = make_request(Purpose.OWNER, "A").request
     der = bytearray(x509.load_pem_x509_csr(pem).public_bytes(Encoding.DER))
     der[-1] ^= 1
     forged = x509.load_der_x509_csr(bytes(der)).public_bytes(Encoding.PEM)

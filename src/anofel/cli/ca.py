@@ -91,8 +91,8 @@ def request(
     from anofel.pki.testing_ca import KEY_FILE, REQUEST_FILE, make_request
 
     wanted = _purpose(purpose)
-    secret, pem = make_request(wanted, name, organisation)
-    write_new_directory(out, {KEY_FILE: Secret(secret), REQUEST_FILE: pem})
+    made = make_request(wanted, name, organisation)
+    write_new_directory(out, {KEY_FILE: Secret(made.secret), REQUEST_FILE: made.request})
     files = {REQUEST_FILE: "the request, to be signed", KEY_FILE: "the key, secret"}
     if as_json:
         print_json({"directory": str(out), "purpose": wanted.value, "files": files})

@@ -5,7 +5,7 @@ Every certificate it makes says so: the organisation of the root and the unit of
 """
 
 import time as clock
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import ClassVar, Final, Self
@@ -154,8 +154,16 @@ class SigningRequest:
         return cls(purposes[0], str(names[0].value), str(organisations[0].value), key)
 
 
-def make_request(purpose: Purpose, name: str, organisation: str = "") -> tuple[bytes, bytes]:
-    """Make a key and a request for it; returns the PKCS#8 key (SECRET) and the request, both in PEM.
+@dataclass(frozen=True)
+class RequestedKey:
+    """A key and the request for its certificate, both in PEM: the one is kept, the other is sent."""
+
+    secret: bytes = field(repr=False)
+    request: bytes
+
+
+def make_request(purpose: Purpose, name: str, organisation: str = "") -> RequestedKey:
+    """Make a key (PKCS#8) and a request for its certificate.
 
     Whoever names no organisation is one of its own, by its name.
     """
@@ -167,7 +175,7 @@ def make_request(purpose: Purpose, name: str, organisation: str = "") -> tuple[b
         .sign(key, SHA256())
     )
     secret = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-    return secret, request.public_bytes(Encoding.PEM)
+    return RequestedKey(secret, request.public_bytes(Encoding.PEM))
 
 
 def write_role(directory: Path, role: RoleKey) -> None:

@@ -17,7 +17,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, Self, TypeVar, get_args
+from typing import Annotated, Any, Final, Literal, NamedTuple, Self, TypeVar, get_args
 
 from msgspec import Meta
 
@@ -319,7 +319,7 @@ def make_insecure_development_keys(
         on_progress(name)
         files = _keys.insecure_development_key(name)
         tables[f"{name}.proving.tables"] = files.tables
-        made[name] = (files.proving, files.verification)
+        made[name] = MadeKey(files.proving, files.verification)
     return write_keys(path, made, tables)
 
 
@@ -329,16 +329,23 @@ def refuse_existing(path: Path) -> None:
         raise InvalidKeyFile(f"{path} exists already; give the name of a new directory.")
 
 
+class MadeKey(NamedTuple):
+    """The two files of a statement's key; whoever proves needs the first, whoever checks the second."""
+
+    proving: bytes
+    verification: bytes
+
+
 def write_keys(
-    path: Path, made: Mapping[StatementName, tuple[bytes, bytes]], more: Mapping[str, bytes] | None = None
+    path: Path, made: Mapping[StatementName, MadeKey], more: Mapping[str, bytes] | None = None
 ) -> KeyDirectory:
     """Write proving and verification keys, and files that belong to them, into a new directory."""
     refuse_existing(path)
     manifest: dict[str, Any] = {"format": MANIFEST_FORMAT, "keys": {}}
     files: dict[str, bytes | Secret] = dict(more or {})
-    for name, (proving, verification) in made.items():
+    for name, key in made.items():
         manifest["keys"][name] = {}
-        for role, data in zip(ROLES, (proving, verification), strict=True):
+        for role, data in zip(ROLES, key, strict=True):
             file = key_file_name(name, role)
             files[file] = data
             manifest["keys"][name][role] = {"file": file, "id": hashlib.sha256(data).hexdigest()}

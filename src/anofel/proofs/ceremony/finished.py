@@ -6,9 +6,9 @@ from pathlib import Path
 from anofel.errors import InvalidCeremony
 from anofel.proofs.ceremony.transcript import CeremonyTranscript, OnProgress, no_progress
 from anofel.proofs.ceremony.verified import Verdict, remember
-from anofel.proofs.keys import CEREMONY, STATEMENTS, KeyDirectory, StatementName, write_keys
+from anofel.proofs.keys import CEREMONY, STATEMENTS, KeyDirectory, MadeKey, StatementName, write_keys
 
-Made = dict[StatementName, tuple[bytes, bytes]]
+Made = dict[StatementName, MadeKey]
 
 
 def derive_keys(transcript: CeremonyTranscript, *, on_progress: OnProgress = no_progress) -> Made:
@@ -23,7 +23,7 @@ def derive_keys(transcript: CeremonyTranscript, *, on_progress: OnProgress = no_
     digest, made = transcript.digest, {}
     for place, (name, key) in enumerate(zip(STATEMENTS, transcript.keys, strict=True)):
         on_progress(place, len(STATEMENTS), f"Deriving the {name} key")
-        made[name] = (key.proving_key(digest), key.verification_key(digest))
+        made[name] = MadeKey(key.proving_key(digest), key.verification_key(digest))
     on_progress(len(STATEMENTS), len(STATEMENTS), "Done")
     return made
 
@@ -81,8 +81,8 @@ def open_verified(path: Path, *, on_progress: OnProgress = no_progress) -> KeyDi
 
 
 def _verdict(transcript: CeremonyTranscript, made: Made) -> Verdict:
-    pins = {f"{name}_proving_key": hashlib.sha256(pair[0]).hexdigest() for name, pair in made.items()}
-    pins |= {f"{name}_key": hashlib.sha256(pair[1]).hexdigest() for name, pair in made.items()}
+    pins = {f"{name}_proving_key": hashlib.sha256(key.proving).hexdigest() for name, key in made.items()}
+    pins |= {f"{name}_key": hashlib.sha256(key.verification).hexdigest() for name, key in made.items()}
     return Verdict(
         transcript=transcript.digest.hex(),
         powers=transcript.agreement.powers,
