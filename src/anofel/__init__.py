@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     from anofel.audit.sources import open_source
     from anofel.errors import AnofelError
     from anofel.learning.classifier import Classifier
+    from anofel.learning.estimators import EstimatorTrainer
     from anofel.learning.evaluate import evaluate_on
+    from anofel.learning.functions import array_trainer
     from anofel.learning.splits import split_rows
     from anofel.learning.trainer import LocalUpdate
     from anofel.light_client.client import LightClient
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
     )
     from anofel.studies.catalogue import study_named
     from anofel.studies.dataset import Dataset
-    from anofel.studies.load import hold_out, load_file, load_study
+    from anofel.studies.load import hold_out, load_file, load_rows, load_study
     from anofel.tasks.task import Task
 
     __version__: str
@@ -43,6 +45,7 @@ __all__ = [
     "Classifier",
     "CommitteeSettings",
     "Dataset",
+    "EstimatorTrainer",
     "InsecurePlainSimulation",
     "IntegerModel",
     "IterationResult",
@@ -55,9 +58,11 @@ __all__ = [
     "Task",
     "Transport",
     "__version__",
+    "array_trainer",
     "evaluate_on",
     "hold_out",
     "load_file",
+    "load_rows",
     "load_study",
     "made_up_rows",
     "open_source",
@@ -70,7 +75,9 @@ _HOMES: Final = {
     "anofel.audit.sources": ("open_source",),
     "anofel.errors": ("AnofelError",),
     "anofel.learning.classifier": ("Classifier",),
+    "anofel.learning.estimators": ("EstimatorTrainer",),
     "anofel.learning.evaluate": ("evaluate_on",),
+    "anofel.learning.functions": ("array_trainer",),
     "anofel.learning.splits": ("split_rows",),
     "anofel.learning.trainer": ("LocalUpdate",),
     "anofel.light_client.client": ("LightClient",),
@@ -88,7 +95,7 @@ _HOMES: Final = {
     ),
     "anofel.studies.catalogue": ("study_named",),
     "anofel.studies.dataset": ("Dataset",),
-    "anofel.studies.load": ("hold_out", "load_file", "load_study"),
+    "anofel.studies.load": ("hold_out", "load_file", "load_rows", "load_study"),
     "anofel.tasks.task": ("Task",),
 }
 _HOME_OF: Final = {name: module for module, names in _HOMES.items() for name in names}

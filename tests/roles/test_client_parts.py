@@ -48,6 +48,20 @@ KEY = bytes(32)
 TYPE = DatasetType(7)
 
 
+def test_a_directory_is_no_file_that_a_certifier_reads(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="is a directory, and a certifier reads one file"):
+        init_client(
+            tmp_path / "client",
+            None,  # type: ignore[arg-type]
+            board="http://127.0.0.1:1",
+            genesis_hash=None,  # type: ignore[arg-type]
+            data=tmp_path,
+            schema=write_schema(tmp_path / "schema.toml"),
+            keys=None,
+            settings={},
+        )
+
+
 # Times
 
 

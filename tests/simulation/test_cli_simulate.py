@@ -121,7 +121,9 @@ def test_wrong_usage_is_one_sentence(arguments: list[str], reason: str) -> None:
         CliRunner().invoke(app, ["simulate", *arguments, "--insecure-plain"], catch_exceptions=False)
 
 
-@pytest.mark.parametrize("path", [EXAMPLES / "train_a_model.py", TASKS / "custom_model.py"])
+@pytest.mark.parametrize(
+    "path", [EXAMPLES / "train_a_model.py", TASKS / "custom_model.py", TASKS / "own_estimator.py"]
+)
 def test_the_example_trains(path: Path, keys: KeyDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(board_run, "make_insecure_development_keys", lambda _path: keys)
     spec = importlib.util.spec_from_file_location(path.stem, path)

@@ -17,8 +17,9 @@ from anofel.models.integer_model import IntegerModel
 from anofel.models.parameters import Layout
 from anofel.studies.dataset import Dataset
 from anofel.studies.encoding import TableRows, encode_unlabelled
+from anofel.studies.frames import image_rows, table_of
 from anofel.studies.load import read_image_rows
-from anofel.studies.table import AnyFile, Table, as_text
+from anofel.studies.table import AnyFile
 from anofel.tasks.schema import ImageSchema, NumberTarget, SurvivalTarget, TableSchema
 from anofel.tasks.task import Task
 
@@ -117,8 +118,8 @@ class Classifier:
     def _encoded(self, rows: Any) -> Dataset:
         schema = self.task.schema
         if isinstance(schema, ImageSchema):
-            return _images(np.asarray(rows), schema)
-        return encode_unlabelled(_table(rows, schema), schema)
+            return image_rows(rows, schema, labelled=False)
+        return encode_unlabelled(table_of(rows, schema), schema)
 
     # What scikit-learn asks of a classifier
 
@@ -155,38 +156,3 @@ def _classes(values: tuple[str, ...]) -> NDArray[Any]:
         if [str(number) for number in numbers] == list(values):
             return numbers
     return np.array(values)
-
-
-def _table(rows: Any, schema: TableSchema) -> Table:
-    """Read a data frame of any library that has columns, or an array in the order of the schema."""
-    if hasattr(rows, "columns"):
-        cells = {str(name): [as_text(cell) for cell in _listed(rows[name])] for name in rows.columns}
-        count = len(rows)
-    else:
-        array = np.asarray(rows, dtype=object)
-        if array.ndim != 2 or array.shape[1] != len(schema.columns):
-            raise InvalidInput(
-                f"An array of rows has two dimensions and the {len(schema.columns)} columns of the schema in "
-                f"its order, but this one has the shape {array.shape}; a data frame has them by name."
-            )
-        cells = {
-            column.name: [as_text(cell) for cell in array[:, index].tolist()]
-            for index, column in enumerate(schema.columns)
-        }
-        count = len(array)
-    return Table(cells, range(1, count + 1))
-
-
-def _listed(column: Any) -> list[Any]:
-    for method in ("tolist", "to_list", "to_pylist"):
-        if hasattr(column, method):
-            found: list[Any] = getattr(column, method)()
-            return found
-    return list(column)
-
-
-def _images(images: NDArray[Any], schema: ImageSchema) -> Dataset:
-    size = int(np.prod(schema.shape))
-    if images.dtype != np.uint8 or images.ndim < 2 or images[:1].size not in (0, size):
-        raise InvalidInput(f"Images are unsigned bytes of the shape {schema.shape}, one after the other.")
-    return Dataset(images.reshape(len(images), *schema.shape), np.zeros(len(images), np.int32), schema)

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from anofel.studies.dataset import Dataset
 from anofel.tasks.schema import (
     TARGET_STEPS,
     NumberTarget,
@@ -174,6 +175,12 @@ def numbers_of(labels: Labels, target: NumberTarget) -> Matrix:
     """Give the numbers that labels stand for, in their unit."""
     low, high = float(target.low), float(target.high)
     return low + labels.astype(np.float64) * ((high - low) / TARGET_STEPS)
+
+
+def answers_of(dataset: Dataset) -> NDArray[Any]:
+    """Give what rows are to be learned for: classes from 0, or numbers where the task predicts numbers."""
+    target = getattr(dataset.schema, "target", None)
+    return numbers_of(dataset.labels, target) if isinstance(target, NumberTarget) else dataset.labels
 
 
 def likelihoods(surviving: Matrix, labels: Labels) -> Matrix:

@@ -3,15 +3,16 @@
 import io
 from dataclasses import replace
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 from anofel.errors import InvalidInput
 from anofel.studies.catalogue import Study, study_named
 from anofel.studies.dataset import Dataset, LabelledRows
-from anofel.studies.encoding import TableRows
+from anofel.studies.encoding import TableRows, encode_table
 from anofel.studies.fetch import verified_file
+from anofel.studies.frames import image_rows, is_saved_dataset, read_saved_dataset, table_of
 from anofel.studies.table import AnyFile, opened, read_table
 from anofel.tasks.schema import ImageSchema, Schema, TableSchema
 
@@ -71,13 +72,30 @@ def hold_out(rows: T, seed: int) -> tuple[T, T]:
 def load_file(path: AnyFile, schema: Schema) -> Dataset:
     """Load a user's own file by a schema: a table (CSV, Parquet, NumPy), or images as ``.npz``.
 
-    An image file holds two arrays: ``images`` (unsigned bytes) and ``labels``.
+    An image file holds two arrays: ``images`` (unsigned bytes) and ``labels``. A directory may be a dataset
+    that ``save_to_disk`` of Hugging Face wrote.
     """
     return encoded(file_rows(path, schema))
 
 
+def load_rows(rows: Any, schema: Schema) -> Dataset:
+    """Load rows that are in memory: a data frame, an Arrow table or a Hugging Face dataset, by a schema.
+
+    Columns go by their names, as those of a file do; classes of Hugging Face by the names of their values.
+    Images come from one column of images and one of labels. Raises ``InvalidInput``.
+    """
+    if isinstance(schema, TableSchema):
+        return encode_table(table_of(rows, schema), schema)
+    return image_rows(rows, schema, labelled=True)
+
+
 def file_rows(path: AnyFile, schema: Schema) -> FileRows:
     """Load a user's own file by a schema, as the file holds it."""
+    if isinstance(path, Path) and is_saved_dataset(path):
+        saved = read_saved_dataset(path)
+        if isinstance(schema, TableSchema):
+            return TableRows.of(table_of(saved, schema), schema)
+        return image_rows(saved, schema, labelled=True)
     if isinstance(schema, TableSchema):
         return TableRows.read(path, schema)
     return _load_images(path, schema)

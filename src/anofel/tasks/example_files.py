@@ -12,10 +12,15 @@ EXAMPLES: Final = (
     "mnist-lenet5",
     "nwtco",
     "own-module",
+    "scikit-learn",
     "small",
     "support2",
 )
-_PROGRAMS: Final = {"custom": "custom_model.py", "own-module": "own_module.py"}
+_PROGRAMS: Final = {
+    "custom": "custom_model.py",
+    "own-module": "own_module.py",
+    "scikit-learn": "own_estimator.py",
+}
 """What trains the tasks that leave training to their users."""
 TASK_FILE: Final = "task.toml"
 

@@ -1,4 +1,4 @@
-"""What keeps a Flower app to itself: no network, no other files, no process that outlives it.
+"""What keeps a Flower app to itself: no network, no other files, no process that outlives it (the last only with a namespace).
 
 In this order, the first that works on this machine:
 

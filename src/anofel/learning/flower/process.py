@@ -84,7 +84,7 @@ class FlowerProcess:
         return self._process.poll() is None
 
     def close(self) -> None:
-        """End the app and all that it started."""
+        """End the app, and where it has a namespace of its own, all that it started."""
         self._process.kill()
         self._process.wait()
         for stream in (self._process.stdin, self._process.stdout):

@@ -28,6 +28,7 @@ _NODES = 1000
 """How many nodes the server of the app is told of; only what it would send all of them is looked at."""
 _FLOATS = ("<f2", "<f4", "<f8")
 _PEER_MODS = ("secagg_mod", "secaggplus_mod", "fixedclipping_mod", "adaptiveclipping_mod")
+_NOISE_MODS = ("LocalDpMod",)
 _ROUND = ("server-round", "server_round", "current_round", "round")
 """Names under which a round's number travels; they differ from round to round and mean only that."""
 _PLAIN = (bool, int, float, str)
@@ -367,12 +368,17 @@ def load(order: Any) -> tuple[Any, bool]:
     except ImportError:
         pass
     client, server = found["clientapp"], found["serverapp"]
-    mods = [getattr(mod, "__name__", str(mod)) for mod in getattr(client, "_mods", [])]
+    mods = [getattr(mod, "__name__", type(mod).__name__) for mod in getattr(client, "_mods", [])]
     for name in mods:
         if name in _PEER_MODS:
             raise NotKept(
                 f"The app's client uses '{name}', which needs Flower's server; the committee encrypts and "
                 "the task clips instead, so take it out"
+            )
+        if name in _NOISE_MODS:
+            raise NotKept(
+                f"The app's client uses '{name}', whose noise no accounting of ours would count; the task adds "
+                "noise and counts its ε instead, so take it out"
             )
     legacy = getattr(client, "_call", None) is not None
     app = (LegacyApp if legacy else MessageApp)(server, client, order["config"])

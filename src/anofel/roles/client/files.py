@@ -196,6 +196,8 @@ def init_client(
     """
     if keys is not None:
         open_verified(keys)
+    if data.is_dir():
+        raise InvalidInput(f"'{data}' is a directory, and a certifier reads one file; save it as .parquet.")
     dataset = load_file(data, load_schema(schema))
     if not len(dataset):
         raise InvalidInput(f"'{data}' has no rows.")
