@@ -1,11 +1,11 @@
-"""What keeps a Flower app to itself: no network, no other files, no process that outlives it (the last only with a namespace).
+"""What keeps a Flower app to itself: no network, no other files, no process that outlives it.
 
 In this order, the first that works on this machine:
 
 1. bubblewrap (``bwrap``): namespaces of its own for network, processes and files. It sees its Python, itself
    and the data that it was given, all read-only; what it writes is gone with it.
 2. ``unshare``: namespaces of its own for network and processes. It sees all files that the user sees.
-3. nothing: only if the user says so (``--insecure-flower-network``).
+3. nothing: only if the user says so (``--insecure-flower-network``); what it starts may then outlive it.
 
 Not closed by any of them: the CPU's side channels, and what training itself puts into the update.
 """

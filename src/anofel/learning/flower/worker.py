@@ -377,8 +377,8 @@ def load(order: Any) -> tuple[Any, bool]:
             )
         if name in _NOISE_MODS:
             raise NotKept(
-                f"The app's client uses '{name}', whose noise no accounting of ours would count; the task adds "
-                "noise and counts its ε instead, so take it out"
+                f"The app's client uses '{name}', whose noise no ledger here would count; the task "
+                "adds noise of its own and counts ε, so take it out"
             )
     legacy = getattr(client, "_call", None) is not None
     app = (LegacyApp if legacy else MessageApp)(server, client, order["config"])
