@@ -43,9 +43,9 @@ def prepared() -> OracleBoard:
     return OracleBoard.make()
 
 
-def play_history(choose: Choose, num_blocks: int = 24) -> OracleBoard:
+def play_history(choose: Choose, num_blocks: int = 24, board: OracleBoard | None = None) -> OracleBoard:
     """Owners, clients and members come, are missing, or leave, as chosen."""
-    board = prepared().copy()
+    board = prepared().copy() if board is None else board
     for _ in range(num_blocks):
         bundle = board.bundle
         if choose(3) == 0:

@@ -6,7 +6,7 @@ name does not stand in ``bad_blobs``), so that thousands of steps run in seconds
 """
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 
@@ -107,15 +107,21 @@ def next_model(task_id: bytes, iteration: int) -> bytes:
 class OracleVerifier(Verifier):
     """Asks the oracle instead of verifying proofs."""
 
-    def __init__(self, genesis_hash: bytes, bad_blobs: set[bytes]) -> None:
+    def __init__(self, genesis_hash: bytes, bad_blobs: set[bytes], genesis: Genesis | None = None) -> None:
+        """``genesis``: whose proof keys it stands in for; by default those of a board without any."""
         self._genesis_hash = genesis_hash
-        self.registration = self.submission = SimpleNamespace(key_id=bytes(32), origin="an oracle")
+        pins = (bytes(32),) * 2 if genesis is None else (genesis.registration_key, genesis.submission_key)
+        self.registration, self.submission = (SimpleNamespace(key_id=pin, origin="an oracle") for pin in pins)
         self._attachments = MemoryAttachments()
         self._verdicts = BoundedCache(1 << 10)
         self._receipts = BoundedCache(1 << 10)
         self._chains = BoundedCache(1 << 10)
         self._bad_blobs = bad_blobs
         self.openings = OracleOpenings()  # type: ignore[assignment]
+
+    def is_slow(self, candidate: Candidate) -> bool:
+        """The oracle answers at once."""
+        return False
 
     def _confirm_proofs(self, candidates: Sequence[Candidate]) -> dict[bytes, Rejected | None]:
         return {candidate.key: self._ask(candidate) for candidate in candidates}
@@ -170,8 +176,14 @@ class OracleBoard:
     postings: list[bytes] = field(default_factory=list)
 
     @classmethod
-    def make(cls, **limits: int) -> "OracleBoard":
-        authority, validator = Authority(), MessageSecret.generate()
+    def make(
+        cls,
+        authority: Authority | None = None,
+        changes: Mapping[str, object] | None = None,
+        **limits: int,
+    ) -> "OracleBoard":
+        """``changes``: of the genesis."""
+        authority, validator = authority or Authority(), MessageSecret.generate()
         storage = authority.issue(Purpose.STORAGE, "Storage")
         genesis = Genesis(
             version=1,
@@ -209,6 +221,7 @@ class OracleBoard:
             ),
             insecure="development proof keys",
         )
+        genesis = replace(genesis, **(changes or {}))  # type: ignore[arg-type]
         owners = [authority.issue(Purpose.OWNER, f"Owner {number}") for number in range(2)]
         members = [
             [Member(role, role.subject, place) for place, role in enumerate(roles, start=1)]
@@ -218,7 +231,7 @@ class OracleBoard:
             )
         ]
         bad: set[bytes] = set()
-        chain = Chain(State.at_genesis(genesis), OracleVerifier(genesis.hash, bad))
+        chain = Chain(State.at_genesis(genesis), OracleVerifier(genesis.hash, bad, genesis))
         chain.begin(genesis.time)
         made = cls(genesis, chain, storage, validator, owners, members, bad)
         made._put_committees()

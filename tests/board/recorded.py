@@ -14,9 +14,9 @@ from anofel.storage.blocks import BlockStore, write_genesis
 from tests.board.world import TIME, World, a_vector
 
 
-def play(keys: KeyDirectory) -> World:
+def play(keys: KeyDirectory, world: World | None = None) -> World:
     """A history with every kind of posting in it."""
-    world = World(keys)
+    world = world or World(keys)
     spare, secret = world.authority.issue(Purpose.CERTIFIER, "Second clinic"), CertifierSecret.generate()
     holder = verify_chain(spare.chain, [world.authority.root], Purpose.CERTIFIER, TIME)
     world.board.post_as(spare, offer_key(secret, holder=holder, genesis=world.board.genesis_hash))

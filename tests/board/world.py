@@ -175,9 +175,9 @@ class ClientOfTest:
 class World:
     """Everybody on one board."""
 
-    def __init__(self, keys: KeyDirectory, **changes: object) -> None:
+    def __init__(self, keys: KeyDirectory, authority: Authority | None = None, **changes: object) -> None:
         self.keys = keys
-        self.authority = Authority()
+        self.authority = authority or Authority()
         self.storage = self.authority.issue(Purpose.STORAGE, "Storage")
         self.validator = MessageSecret.generate()
         self.genesis = make_genesis(self.authority, keys, self.storage, self.validator, **changes)
