@@ -16,7 +16,7 @@ from anofel.comet.wire import message, octets, read_uvarint, uvarint
 from anofel.node.own_page import OwnPage
 from anofel.node.replicated import node as node_module
 from anofel.node.replicated.abci import CHECK_TX, ECHO, FLUSH, AbciServer, CheckedTx, InitChain, Proposal
-from anofel.node.replicated.engine import find_engine
+from anofel.node.replicated.engine import Taken, find_engine
 from anofel.node.replicated.files import read_transport_key
 from anofel.node.replicated.node import LATER, REFUSED, ReplicatedNode
 from anofel.node.replicated.service import ReplicatedService
@@ -209,6 +209,42 @@ def test_a_flush_waits_for_the_checks_before_it_and_for_no_others(tmp_path: Path
         length = await reader.readexactly(1)
         found, _ = read_uvarint(length, 0)
         return await reader.readexactly(found)
+
+    asyncio.run(play())
+
+
+def test_a_posting_that_is_being_checked_is_not_called_accepted(
+    validators: Validators, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The engine says of a posting that it has it from the moment that it begins to check it.
+
+    What was verified is offered again by the node itself, at the same moment as by its author.
+    """
+    needs_engine()
+    good = validators.offer().posting.data
+    broken = good[:-1] + bytes([good[-1] ^ 1])
+
+    async def play() -> None:
+        directory = validators.copy(1, tmp_path / "node")
+        service = ReplicatedService(ReplicatedNode(directory), find_engine(), read_transport_key(directory))
+        asked = []
+
+        def offer(posting: bytes) -> Taken | None:
+            """In the engine's cache the first time, whatever comes of its check."""
+            asked.append(posting)
+            if len(asked) % 2:
+                return None
+            answer = service.node.check([(posting, False)])[0]
+            return Taken(answer.code, answer.data)
+
+        monkeypatch.setattr(service.rpc, "offer", offer)
+        with pytest.raises(Rejected) as caught:
+            await service.post(broken)
+        assert caught.value.code == "bad-signature"
+        assert not (await service.post(good)).again
+        assert (await service.post(good)).again, "this time it waits for a block"
+        assert len(asked) == 5
+        await service.stop()
 
     asyncio.run(play())
 

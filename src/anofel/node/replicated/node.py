@@ -25,6 +25,7 @@ import msgspec
 
 from anofel.board import snapshot
 from anofel.board.attachments import AttachmentMissing, DamagedBlob
+from anofel.board.cache import BoundedCache
 from anofel.board.chain import Chain
 from anofel.board.genesis import check_genesis
 from anofel.board.rule import Rejected
@@ -34,7 +35,7 @@ from anofel.board.verification import Candidate, Verifier
 from anofel.comet.commits import chain_id
 from anofel.comet.wire import uvarint
 from anofel.errors import AnofelError, InvalidInput
-from anofel.ids import BlobHash
+from anofel.ids import BlobHash, PostingId
 from anofel.messages import Block, Header, Posting
 from anofel.messages.postings import posting_id
 from anofel.node.board_node import BoardNode
@@ -60,6 +61,7 @@ WAIT_SECONDS: Final = 2.0
 PROCESS_SECONDS: Final = 1.0
 """How long a vote waits for what is missing or being verified; then it is against the proposal."""
 OWED_SECONDS: Final = 30.0
+_ANSWERS: Final = 1 << 14
 """Between two attempts to get the blobs of decided blocks that are not here."""
 
 T = TypeVar("T")
@@ -128,6 +130,7 @@ class ReplicatedNode(BoardNode):
         """Hears of a posting whose verdict is known now, so that it can be offered again."""
         self.on_block: Callable[[int], None] = lambda _height: None
         """Hears of a block that was decided and kept."""
+        self._codes: BoundedCache[PostingId, int] = BoundedCache(_ANSWERS)
         try:
             self._committed = self._restore(verifier, on_replay)
         except BaseException:
@@ -201,6 +204,16 @@ class ReplicatedNode(BoardNode):
 
     def check(self, offered: list[tuple[bytes, bool]]) -> list[CheckedTx]:
         """Say which postings may wait for a block. Nothing here is slow."""
+        answers = self._check(offered)
+        for (data, _), answer in zip(offered, answers, strict=True):
+            self._codes[posting_id(data)] = answer.code
+        return answers
+
+    def may_wait(self, posting: bytes) -> bool:
+        """Whether the last answer to the engine was that this posting may wait for a block."""
+        return self._codes.found([name := posting_id(posting)]).get(name, LATER) == 0
+
+    def _check(self, offered: list[tuple[bytes, bool]]) -> list[CheckedTx]:
         chain = self._checking
         chain.state.num_postings = chain.state.num_bytes = 0  # how many may wait is the engine's affair
         postings = [data for data, _ in offered]
@@ -219,7 +232,7 @@ class ReplicatedNode(BoardNode):
             self._begin_checks()  # some of them may be in that fork already
             if len(offered) == 1:
                 return [CheckedTx(LATER)]
-            return [self.check([one])[0] for one in offered]
+            return [self._check([one])[0] for one in offered]
         answers = dict(zip(quick, map(self._checked, results), strict=True))
         return [answers.get(place, CheckedTx(LATER)) for place in range(len(postings))]
 

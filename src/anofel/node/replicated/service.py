@@ -133,10 +133,10 @@ class ReplicatedService(BoardService):
                 taken = await self._offer(data)
             except EngineAnswer as error:
                 raise Busy(f"The posting could not be offered: {error}") from None
-            if taken is None or taken.code == 0:
+            if (taken is None and self.node.may_wait(data)) or (taken is not None and taken.code == 0):
                 return AcceptedPosting(name, None, again=taken is None)
-            if taken.code != LATER:
-                raise _refusal(taken.data)
+            if taken is not None and taken.code != LATER:
+                raise _refusal(taken.data)  # else the engine has it, or it is being checked at this moment
             running = self.node.verification_of(data)
             if time.monotonic() > end:
                 raise Unverifiable("The posting could not be verified in time; send it again.")
