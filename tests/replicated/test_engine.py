@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -27,6 +28,10 @@ def tip(validators: Validators, number: int) -> tuple[int, str]:
 
 def height(validators: Validators, number: int) -> int:
     return tip(validators, number)[0]
+
+
+def height_at(url: str) -> int:
+    return httpx2.get(f"{url}/v1/status", timeout=SECONDS).raise_for_status().json()["height"]
 
 
 def post(validators: Validators, number: int, data: bytes) -> httpx2.Response:
@@ -72,7 +77,7 @@ def test_a_board_of_one_validator_takes_postings_and_blobs(tmp_path: Path, keys:
     needs_engine()
     validators = make_validators(tmp_path, keys, number=1, interval_ms=200)
     good = validators.offer().posting
-    with running(validators, 0):
+    with running(validators, 0) as nodes:
         client = LightClient(
             tmp_path / "view", Transport(validators.url(0)), genesis_hash=validators.genesis.hash
         )
@@ -92,6 +97,11 @@ def test_a_board_of_one_validator_takes_postings_and_blobs(tmp_path: Path, keys:
         assert len(client.state.certifiers) == 1
         client.close()
         audit(validators.url(0))
+        before = height(validators, 0)
+        pid = nodes[0].process.pid
+        (engine,) = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        os.kill(int(engine), signal.SIGKILL)  # it leaves its socket behind
+        wait_until(lambda: height(validators, 0) > before + 1)
         before = height(validators, 0)
     audit(str(validators.path(0)))
     with running(validators, 0):

@@ -377,7 +377,9 @@ def _moment(text: str) -> tuple[int, int]:
 class EngineProcess:
     """Runs the engine and starts it again whenever it ends; its words go to a file."""
 
-    def __init__(self, program: Path, home: Path) -> None:
+    def __init__(self, program: Path, home: Path, socket: Path) -> None:
+        """``socket``: where it listens to the node; one that was killed leaves it, and the next cannot listen."""
+        self._socket = socket
         self._command: Sequence[str] = [str(program), "start", "--home", str(home)]
         self._log = home / LOG
         self._process: asyncio.subprocess.Process | None = None
@@ -402,6 +404,7 @@ class EngineProcess:
     async def _run(self) -> int:
         if self._log.exists():
             self._log.replace(self._log.with_suffix(".log.1"))
+        self._socket.unlink(missing_ok=True)
         with self._log.open("wb") as words:
             self._process = await asyncio.create_subprocess_exec(
                 *self._command, stdin=asyncio.subprocess.DEVNULL, stdout=words, stderr=words

@@ -55,7 +55,7 @@ class ReplicatedService(BoardService):
         keys = EngineKeys(node.files.validator, transport_key)
         write_home(home, node.genesis, node.network, keys, self._sockets)
         self.abci = AbciServer(node, node.genesis.rules, self._on_failure)
-        self.engine = EngineProcess(engine, home)
+        self.engine = EngineProcess(engine, home, self._sockets / "rpc")
         self.rpc = EngineRpc(self._sockets / "rpc")
         self._looks = ThreadPoolExecutor(1, thread_name_prefix="anofel-looks")
         self._offers = ThreadPoolExecutor(OFFERS, thread_name_prefix="anofel-offers")
