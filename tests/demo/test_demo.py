@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 import time
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 
 from anofel.demo.misbehave import EXPECTED
 from tests.node.support import SECONDS, wait_until
+from tests.replicated.support import needs_engine
 
 SMALL = ("--study", "breast-cancer", "--study", "diabetes", "--clients", "4", "--iterations", "2")
 """Data that comes with an installed package; two members per committee, of whom both are needed."""
@@ -92,6 +94,32 @@ def test_a_small_demo_trains_refuses_and_is_accepted_by_an_audit(tmp_path: Path)
     _, errors = again.communicate(timeout=SECONDS)
     assert again.returncode == 1
     assert "exists already" in errors
+
+
+@pytest.mark.slow
+def test_a_demo_of_four_validators_bears_that_one_dies(tmp_path: Path) -> None:
+    """Every node and every engine a process of its own; a node that answers is audited at the end."""
+    needs_engine()
+    directory = tmp_path / "demo"
+    process = start(directory, *SMALL, *COMMITTEE, "--validators", "4", "--json")
+    out, errors = process.communicate(timeout=2 * SECONDS)
+    assert process.returncode == 0, errors
+    document = json.loads(out)
+    check_iterations(document["iterations"])
+    assert {entry["what"]: entry["code"] for entry in document["refused"]} == EXPECTED
+    assert document["audit"]["ok"]
+    for words in ("validator-3 is killed", "validator-3 is started again", "joins late", *EXPECTED.values()):
+        assert words in errors
+    wait_until(lambda: processes_of(directory) == [])
+    told = {tomllib.loads(path.read_text())["board"] for path in (directory / "roles").glob("*/role.toml")}
+    for place in range(4):
+        audited = subprocess.run(
+            [sys.executable, "-m", "anofel", "audit", str(directory / f"node{place}")],
+            capture_output=True,
+            text=True,
+        )
+        assert audited.returncode == 0, audited.stderr
+    assert len(told) == 3, "the roles talk to different nodes, and nobody to the one that dies"
 
 
 def check_iterations(entries: list[dict[str, Any]]) -> None:

@@ -82,7 +82,7 @@ def make_validators(
         directory / "board",
         number=number,
         name="test",
-        authority=ca,
+        authority=authority,
         trust=BoardTrust((authority.root,), authority.issue(Purpose.STORAGE, "Nobody"), insecure=True),
         keys=keys,
         clock=BoardNumbers(interval_ms, 2, 10, classes, limits),

@@ -23,6 +23,14 @@ def demo(
     scheme: Annotated[str, typer.Option(help="lattice or paillier.")] = "lattice",
     committee: Annotated[int, typer.Option(help="Members of each committee.", min=1, max=16)] = 3,
     threshold: Annotated[int, typer.Option(help="How many members open a sum.", min=1, max=16)] = 2,
+    validators: Annotated[
+        int,
+        typer.Option(
+            help="How many nodes make the blocks together, each with an engine (make engine); 0: one node.",
+            min=0,
+            max=16,
+        ),
+    ] = 0,
     directory: Annotated[
         Path | None,
         typer.Option("--dir", help="A new directory. [default: anofel-demo-… here]", show_default=False),
@@ -62,6 +70,7 @@ def demo(
         scheme=scheme,
         committee=committee,
         threshold=threshold,
+        validators=validators,
         seed=seed,
     )
     console = Console(stderr=True)
@@ -102,7 +111,7 @@ def _keep_page(play: "Demo") -> None:
     from anofel.serving.listening import listen
 
     with listen("127.0.0.1", urlsplit(play.url).port or 0) as taken:
-        source = BoardOnDisk(play.layout.root, lambda _done, _all: None)
+        source = BoardOnDisk(play.layout.nodes[0], lambda _done, _all: None)
         serve(source, taken, lambda: note(f"The board's page stays at {play.url}/ until Ctrl-C."))
 
 

@@ -208,6 +208,7 @@ def init(
     config = NodeConfig(max_blob_bytes=max_blob_bytes, max_pending_bytes=max_pending_bytes)
     if validators:
         from anofel.node.replicated.init import make_test_validators
+        from anofel.pki.testing_ca import TestAuthority
 
         if insecure_test_ca is None:
             raise typer.BadParameter(
@@ -218,7 +219,7 @@ def init(
             directory,
             number=validators,
             name=name,
-            authority=insecure_test_ca,
+            authority=TestAuthority.open(insecure_test_ca),
             trust=trust,
             keys=opened,
             clock=numbers,

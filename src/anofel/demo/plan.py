@@ -12,10 +12,13 @@ from typing import Final
 from anofel.disk.files import FileExists
 from anofel.errors import InvalidInput
 from anofel.messages import Class
+from anofel.node.replicated.engine import find_engine
 
 DEFAULT_STUDIES: Final = ("support2", "nwtco")
 INTERVAL_MS: Final = 700
 """Everybody polls once a block, so a shorter interval costs every process."""
+INTERVAL_OF_SEVERAL_MS: Final = 1500
+"""Each of several validators and its engine work for every block too."""
 MARGIN_BLOCKS: Final = 2
 """What a client leaves between its post and the close."""
 WINDOW_BLOCKS: Final = 3
@@ -45,11 +48,16 @@ class Options:
     scheme: str = "lattice"
     committee: int = 3
     threshold: int = 2
+    validators: int = 0
+    """How many make the blocks together under CometBFT; 0 is one node without an engine."""
     seed: int = 0
     """Of the public split of rows; nothing secret comes from it."""
 
     def check(self) -> None:
-        """Refuse what cannot work, before anything is made. Raises ``InvalidInput``, ``FileExists``."""
+        """Refuse what cannot work, before anything is made.
+
+        Raises ``InvalidInput``, ``FileExists``, ``EngineMissing``.
+        """
         if self.directory.exists() or self.directory.is_symlink():
             raise FileExists(f"{self.directory} exists already; it is not overwritten.")
         if len(set(self.studies)) != len(self.studies):
@@ -58,6 +66,13 @@ class Options:
             raise InvalidInput("A study needs at least 4 clients: one joins late, one is killed, two cheat.")
         if not self.committee / 2 < self.threshold <= self.committee:
             raise InvalidInput("The threshold is above half of the committee, and not above its size.")
+        if self.validators:
+            find_engine()
+
+    @property
+    def interval_ms(self) -> int:
+        """How long a block takes."""
+        return INTERVAL_OF_SEVERAL_MS if self.validators else INTERVAL_MS
 
     @property
     def late(self) -> int:
@@ -92,9 +107,18 @@ def default_directory() -> Path:
 
 @dataclass(frozen=True)
 class StageLayout:
-    """Where everything lies. The directory itself is the board's, so ``anofel audit`` takes it as it is."""
+    """Where everything lies. The directory itself is the board's, so ``anofel audit`` takes it as it is.
+
+    Several validators have a directory each in it.
+    """
 
     root: Path
+    validators: int = 0
+
+    @property
+    def nodes(self) -> list[Path]:
+        """The directory of every node of the board."""
+        return [self.root / f"node{place}" for place in range(self.validators)] or [self.root]
 
     @cached_property
     def keys(self) -> Path:
@@ -137,7 +161,7 @@ def size_class(options: Options, proof_seconds: float) -> Class:
     """Give the deadlines of an iteration: clients post once all of them can be ready on this machine."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     ready = NOTICE_SECONDS + options.total_clients * WORK_PROOFS * proof_seconds / cores
-    post_from = math.ceil(ready * 1000 / INTERVAL_MS)
+    post_from = math.ceil(ready * 1000 / options.interval_ms)
     return Class(
         max_length=MAX_LENGTH,
         max_posts=options.total_clients,

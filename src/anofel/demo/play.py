@@ -4,9 +4,10 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, Final, Protocol
 
+from anofel.board.validators import SAFE
 from anofel.demo.data import DemoStudy, central_quality, load_studies, write_files
 from anofel.demo.misbehave import ACCEPTED
-from anofel.demo.plan import CERTIFIERS, INTERVAL_MS, Options
+from anofel.demo.plan import CERTIFIERS, Options
 from anofel.demo.processes import Process, Processes
 from anofel.demo.stage import Stage
 from anofel.demo.watch import DemoWatch
@@ -19,8 +20,6 @@ from anofel.stopping import interruptible, pause
 from anofel.tasks.task import Task
 
 TICK_SECONDS: Final = 0.25
-LOOK_SECONDS: Final = INTERVAL_MS / 1000
-"""How often the board is looked at and shown."""
 WAIT_SECONDS: Final = 180.0
 """The longest that one step may take."""
 KEY_SECONDS: Final = 3600.0
@@ -72,6 +71,8 @@ class Demo:
         self._scenes: list[Iterator[None]] = []
         self._told: set[object] = set()
         self._looked = 0.0
+        self._look_seconds = options.interval_ms / 1000
+        """How often the board is looked at and shown."""
 
     @property
     def seconds(self) -> float:
@@ -105,11 +106,12 @@ class Demo:
 
     def _set_up(self) -> None:
         self._screen.step("Starting the board")
-        node = self.processes.start("board", "node", "run", str(self.layout.root), "--port", "0", "--json")
-        url = self.url = self._document(node, "the board to answer")["url"]
+        nodes = [self._run_node(place) for place in range(len(self.layout.nodes))]
+        urls = [str(self._document(node, "the board to answer")["url"]) for node in nodes]
+        url = self.url = urls[0]
         self._screen.event(f"Watch the board in a browser: {url}/")
         self.watch = DemoWatch(self.layout, url, self.stage.genesis.hash)
-        self.stage.make_roles(self.studies, url)
+        self.stage.make_roles(self.studies, urls[:-1] if self._can_lose_one else urls)
         self._screen.step("Two certifiers enrol; two committees make their keys, without a dealer")
         enrolled = [self._start(name, "certifier", "enroll", ends=True) for name in CERTIFIERS]
         keys = {study.name: self._generate_keys(study) for study in self.studies}
@@ -126,6 +128,20 @@ class Demo:
         }
         self._screen.step("Owners announce; clients look at the tasks and load what they need")
         self._announce({name: documents[0]["committee"] for name, documents in made.items()})
+
+    def _run_node(self, place: int) -> Process:
+        """Run a node of the board; a validator runs its own engine, at the ports of its network.toml."""
+        port = () if self.options.validators else ("--port", "0")
+        where = str(self.layout.nodes[place])
+        return self.processes.start(self._node(place), "node", "run", where, *port, "--json")
+
+    def _node(self, place: int) -> str:
+        return f"validator-{place}" if self.options.validators else "board"
+
+    @property
+    def _can_lose_one(self) -> bool:
+        """Whether the board bears that a validator dies; nobody is given that one's address."""
+        return self.options.validators >= SAFE
 
     def _generate_keys(self, study: DemoStudy) -> list[Process]:
         names = [study.member(number) for number in range(1, self.options.committee + 1)]
@@ -190,6 +206,8 @@ class Demo:
             self._start(study.owner, "owner", "run", "--validation", rows, ends=True)
         self._scenes = [self._join_late(study, number) for study, number in self._clients(late=True)]
         self._scenes.append(self._kill(self.studies[-1], 2))
+        if self._can_lose_one:
+            self._scenes.append(self._kill_validator(self.options.validators - 1))
         owners = [self.processes.find(study.owner) for study in self.studies]
         last, since = 0, time.monotonic()
         while any(owner.code is None for owner in owners):
@@ -227,17 +245,33 @@ class Demo:
         self._run_client(study, number)
         self._screen.event(f"{study.client(number)} is started again with the same command.")
 
+    def _kill_validator(self, place: int) -> Iterator[None]:
+        watch, name = self.watching, self._node(place)
+        while not watch.is_open:
+            yield
+        self.processes.find(name).kill()
+        self._screen.event(f"{name} is killed (kill -9); the others make blocks without it.")
+        height = watch.board.state.height
+        while watch.board.state.height < height + KILLED_BLOCKS:
+            yield
+        self._run_node(place)
+        self._screen.event(f"{name} is started again and fetches what it missed.")
+
     def _end(self) -> None:
-        """Stop everybody, then audit what is on the board's disk."""
+        """Stop everybody, then audit: what is on the board's disk, or what one of several nodes answers."""
         self._screen.step("Stopping the roles")
         self._tick()
         watch = self.watching
-        self.processes.stop([name for name in self.processes.names if name != "board"])
+        nodes = {self._node(place) for place in range(len(self.layout.nodes))}
+        self.processes.stop([name for name in self.processes.names if name not in nodes])
         watch.poll(self.studies, self.cheaters)
-        self.processes.stop()
+        if not self.options.validators:
+            self.processes.stop()
         self._screen.step("Auditing the board from genesis")
-        process = self.processes.start("audit", "audit", str(self.layout.root), "--json", ends=True)
+        where = self.url if self.options.validators else str(self.layout.root)
+        process = self.processes.start("audit", "audit", where, "--json", ends=True)
         self.audit = self._finish([process], "the audit", watching=False)[0]
+        self.processes.stop()
         if any(tried.code == ACCEPTED for tried in watch.tries):
             raise DemoFailed("Something was taken that must be refused.")
 
@@ -318,7 +352,7 @@ class Demo:
     def _tick(self, *, watching: bool = True) -> None:
         """Let a moment pass: look at the processes and the board, move the scenes, show it."""
         self.processes.check()
-        if time.monotonic() - self._looked >= LOOK_SECONDS:
+        if time.monotonic() - self._looked >= self._look_seconds:
             self._looked = time.monotonic()
             if watching and self.watch is not None:
                 self.watch.poll(self.studies, self.cheaters)

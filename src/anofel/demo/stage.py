@@ -5,21 +5,27 @@ process makes them all, which saves thirty starts of Python. The key files lie b
 nobody is there to type passphrases.
 """
 
+import secrets
 import shutil
+import socket
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from itertools import cycle
 from pathlib import Path
 from typing import Final
 
 from anofel.demo.data import DemoStudy, policy_text
-from anofel.demo.plan import CERTIFIERS, DELTA, INTERVAL_MS, TARGET_EPSILON, Options, StageLayout, size_class
+from anofel.demo.plan import CERTIFIERS, DELTA, TARGET_EPSILON, Options, StageLayout, size_class
 from anofel.disk.files import write_new_file
 from anofel.disk.keystore import KeyFile
+from anofel.errors import InvalidInput
 from anofel.ids import GenesisHash
 from anofel.messages import Genesis, Limits
 from anofel.node.files import NodeConfig
 from anofel.node.init import BoardNumbers, BoardTrust, make_node
+from anofel.node.replicated.init import make_test_validators
 from anofel.phase1_setup.step1b_certification import Credential
 from anofel.phase1_setup.step1b_registration import make_registration
 from anofel.pki.certificates import Purpose, RoleKey
@@ -40,15 +46,17 @@ from anofel.roles.directory import RoleDirectory
 from anofel.roles.role import ROLE_KEY
 
 POLICY: Final = "policy.toml"
+BOARD_NAME: Final = "anofel demo"
 _HOUR: Final = 3600
 _PROOFS: Final = 5
+_PORT_TRIES: Final = 100
 
 
 class Stage:
     """What the demo made, and what it still needs of it."""
 
     def __init__(self, options: Options) -> None:
-        self.options, self.layout = options, StageLayout(options.directory)
+        self.options, self.layout = options, StageLayout(options.directory, options.validators)
         now = int(time.time())
         self._authority = TestAuthority.create(not_before=now - 2 * _HOUR)
         self._valid = (now - _HOUR, now + 90 * 24 * _HOUR)
@@ -63,39 +71,62 @@ class Stage:
         with tempfile.TemporaryDirectory(prefix=".anofel-demo-", dir=parent) as scratch:
             keys = make_insecure_development_keys(Path(scratch) / "keys")
             clock = BoardNumbers(
-                INTERVAL_MS,
+                self.options.interval_ms,
                 len(self.options.studies),
                 600,
                 (size_class(self.options, _proof_seconds(keys)),),
                 _LIMITS,
             )
-            self.genesis = make_node(
-                self.layout.root,
-                name="anofel demo",
-                trust=BoardTrust(
-                    (self._authority.root,), self._issue(Purpose.STORAGE, "Storage"), insecure=True
-                ),
-                keys=keys,
-                clock=clock,
-                config=NodeConfig(),
-                allow_insecure_keys=True,
+            trust = BoardTrust(
+                (self._authority.root,), self._issue(Purpose.STORAGE, "Storage"), insecure=True
             )
+            if self.options.validators:
+                self.genesis = self._make_validators(keys, clock, trust)
+            else:
+                self.genesis = make_node(
+                    self.layout.root,
+                    name=BOARD_NAME,
+                    trust=trust,
+                    keys=keys,
+                    clock=clock,
+                    config=NodeConfig(),
+                    allow_insecure_keys=True,
+                )
             shutil.move(keys.path, self.layout.keys)
         self.keys = KeyDirectory.open(self.layout.keys)
         for directory in (self.layout.roles, self.layout.logs):
             directory.mkdir(mode=0o700)
 
-    def make_roles(self, studies: list[DemoStudy], board: str) -> None:
-        """Make the directory of every role, each with keys of its own."""
+    def _make_validators(self, keys: KeyDirectory, clock: BoardNumbers, trust: BoardTrust) -> Genesis:
+        number = self.options.validators
+        http = free_ports(2 * number)
+        return make_test_validators(
+            self.layout.root,
+            number=number,
+            name=BOARD_NAME,
+            authority=self._authority,
+            trust=trust,
+            keys=keys,
+            clock=clock,
+            config=NodeConfig(),
+            ports=(http, http + number),
+            allow_insecure_keys=True,
+        )
+
+    def make_roles(self, studies: list[DemoStudy], boards: list[str]) -> None:
+        """Make the directory of every role, each with keys of its own and a node that it talks to."""
+        given = cycle(boards)
         write_new_file(self.layout.data / POLICY, policy_text(studies, self.layout).encode())
         with ThreadPoolExecutor(2) as pool:
-            jobs = [pool.submit(self._certifier, name, board) for name in CERTIFIERS]
+            jobs = [pool.submit(self._certifier, name, next(given)) for name in CERTIFIERS]
             for study in studies:
                 members = [study.member(number + 1) for number in range(self.options.committee)]
-                jobs += [pool.submit(self._certified, Purpose.AGGREGATOR, name, board) for name in members]
-                jobs.append(pool.submit(self._certified, Purpose.OWNER, study.owner, board))
+                jobs += [
+                    pool.submit(self._certified, Purpose.AGGREGATOR, name, next(given)) for name in members
+                ]
+                jobs.append(pool.submit(self._certified, Purpose.OWNER, study.owner, next(given)))
                 clients = range(1, self.options.clients + 1)
-                jobs += [pool.submit(self._client, study, number, board) for number in clients]
+                jobs += [pool.submit(self._client, study, number, next(given)) for number in clients]
             for job in jobs:
                 job.result()
 
@@ -165,6 +196,23 @@ _LIMITS: Final = Limits(
     max_key_bytes=64 << 20,
     max_model_bytes=64 << 20,
 )
+
+
+def free_ports(number: int) -> int:
+    """Find so many consecutive ports that nobody listens on, outside the range that the system gives out.
+
+    Raises ``InvalidInput``.
+    """
+    for _ in range(_PORT_TRIES):
+        first = 10_000 + secrets.randbelow(20_000)
+        with ExitStack() as stack:
+            try:
+                for port in range(first, first + number):
+                    stack.enter_context(socket.socket()).bind(("127.0.0.1", port))
+            except OSError:
+                continue
+        return first
+    raise InvalidInput(f"There are no {number} free ports in a row on this machine.")
 
 
 def _proof_seconds(keys: KeyDirectory) -> float:

@@ -145,7 +145,7 @@ def _needed(demo: Demo) -> list[str]:
 def _left(demo: Demo) -> list[str]:
     root = demo.layout.root
     return [
-        f"anofel audit {root}",
+        f"anofel audit {demo.layout.nodes[0]}",
         *([f"{root / PICTURE} shows quality and ε."] if (root / PICTURE).exists() else []),
         f"{root / 'logs'} holds what every process said.",
     ]

@@ -26,7 +26,7 @@ def make_test_validators(
     *,
     number: int,
     name: str,
-    authority: Path,
+    authority: TestAuthority,
     trust: BoardTrust,
     keys: KeyDirectory,
     clock: BoardNumbers,
@@ -41,10 +41,9 @@ def make_test_validators(
     if directory.exists():
         raise FileExists(f"{directory} exists already; it is not overwritten.")
     check_usable(keys, allow_insecure_keys=allow_insecure_keys)
-    ca = TestAuthority.open(authority)
     names = [f"Validator {place}" for place in range(number)]
-    roles = [ca.issue(Purpose.VALIDATOR, text) for text in names]
-    storage = [ca.issue(Purpose.STORAGE, f"Storage of {text}", organisation=text) for text in names]
+    roles = [authority.issue(Purpose.VALIDATOR, text) for text in names]
+    storage = [authority.issue(Purpose.STORAGE, f"Storage of {text}", organisation=text) for text in names]
     engines = [EngineKeys(MessageSecret.generate(), MessageSecret.generate()) for _ in names]
     nonce, faulty = secrets.token_bytes(32), (number - 1) // 3
     genesis = genesis_of(
