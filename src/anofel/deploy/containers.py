@@ -1,17 +1,21 @@
 """The same plan as containers: one image for all roles, one service for each machine."""
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from anofel.deploy.scripts import template
 
 
-def containerfile() -> str:
-    """Write the image: the package from a wheel that lies beside the file, and a user without rights."""
-    return template("Containerfile")
+def containerfile(*, engine: bool = False) -> str:
+    """Write the image: the package from a wheel that lies beside the file, and a user without rights.
+
+    ``engine``: that of validators lies beside the file too.
+    """
+    return template("Containerfile").replace("@ENGINE@\n", _ENGINE if engine else "")
 
 
+_ENGINE: Final = "COPY --chmod=755 cometbft /opt/anofel/bin/cometbft\n"
 USER: Final = 10001
 """The number of the user in the image."""
 _HEAD: Final = f"""# One service for each machine: podman compose up MACHINE, on the machine it is for.
@@ -21,14 +25,15 @@ _HEAD: Final = f"""# One service for each machine: podman compose up MACHINE, on
 services:"""
 
 
-def compose(checks: Mapping[str, Sequence[str]], serving: Collection[str]) -> str:
-    """Write the services from their health checks; who serves is reachable at port 443.
+def compose(checks: Mapping[str, Sequence[str]], serving: Mapping[str, Sequence[int]]) -> str:
+    """Write the services from their health checks; who serves is reachable at its ports.
 
     Each sees its own directory alone; one that waits for files is started again.
     """
     lines = [_HEAD]
     for machine, check in checks.items():
-        serves = ["    cap_add: [NET_BIND_SERVICE]", "    ports: ['443:443']"] if machine in serving else []
+        ports = ", ".join(f"'{port}:{port}'" for port in serving.get(machine, ()))
+        serves = ["    cap_add: [NET_BIND_SERVICE]", f"    ports: [{ports}]"] if ports else []
         lines += [
             f"  {machine}:",
             "    build: .",

@@ -2,7 +2,7 @@
 
 import shutil
 import tempfile
-from dataclasses import dataclass
+from itertools import cycle
 from pathlib import Path
 from shlex import join, quote
 from typing import Final
@@ -11,48 +11,15 @@ from anofel.board.announcement import check_fits
 from anofel.board.size_classes import size_class_of
 from anofel.deploy import scripts
 from anofel.deploy.containers import compose, containerfile
-from anofel.deploy.parties import AUTHORITY, CLIENT, CertifierParty, OwnerParty, Parties
+from anofel.deploy.machine import CHECKLIST, HTTPS, Machine
+from anofel.deploy.parties import AUTHORITY, CLIENT, CertifierParty, OwnerParty, Parties, storage_of
+from anofel.deploy.validators import ValidatorPlanner
 from anofel.disk.files import FileExists, read_small_file, write_new_directory
 from anofel.pki.certificates import Purpose
 from anofel.tasks.confirmations import check_confirmed
 from anofel.tasks.task import Task
 
-SCRIPT: Final = "go.sh"
-CHECKLIST: Final = "CHECKLIST.txt"
 _ROOTS: Final = "tls-root.pem"
-
-
-@dataclass(frozen=True)
-class Machine:
-    """What one machine gets."""
-
-    name: str
-    title: str
-    lines: list[str]
-    files: dict[str, bytes]
-    """Public files and units."""
-    brings: list[str]
-    """What people carry to it, and from whom."""
-    gives: list[str]
-    prepare: list[str]
-    """What its operator does by hand before the script runs."""
-
-    def contents(self) -> dict[str, bytes]:
-        """Return its directory."""
-        parts = {
-            "Before": self.prepare,
-            "What is carried to in/": self.brings,
-            "What is carried on from out/": self.gives,
-        }
-        text = f"{self.title}\n\nRun: sh {SCRIPT}   (again whenever a file has arrived)\n"
-        for heading, entries in parts.items():
-            text += f"\n{heading}\n" + "".join(f"  [ ] {entry}\n" for entry in entries or ["nothing"])
-        text += "\nNever carried: x509/key.pem, role.key, the role's directory. They stay on this machine.\n"
-        return {
-            SCRIPT: scripts.script(self.title, self.lines).encode(),
-            CHECKLIST: text.encode(),
-            **self.files,
-        }
 
 
 def make_plan(parties: Parties, base: Path, out: Path) -> list[Machine]:
@@ -68,9 +35,12 @@ def make_plan(parties: Parties, base: Path, out: Path) -> list[Machine]:
         place = Path(partial) / "plan"
         names = [machine.name for machine in machines if machine.name != AUTHORITY]
         checks = {name: _health(parties, name) for name in names}
-        serving = {parties.board.machine, *(party.machine for party in parties.certifier)}
+        serving = {machine.name: machine.ports for machine in machines if machine.ports}
         services = compose(checks, serving)
-        shared = {"Containerfile": containerfile().encode(), "compose.yaml": services.encode()}
+        shared = {
+            "Containerfile": containerfile(engine=bool(parties.validator)).encode(),
+            "compose.yaml": services.encode(),
+        }
         write_new_directory(place, shared)
         for machine in machines:
             write_new_directory(place / machine.name, machine.contents())
@@ -96,6 +66,8 @@ class Planner:
             check_confirmed(base / name)
         roots = self._read(parties.tls_root) if parties.tls_root else b""
         self._roots: dict[str, bytes] = {_ROOTS: roots} if roots else {}
+        self._given = cycle(parties.addresses())
+        """The node that the next role talks to."""
         self._ca = ["--ca-file", _ROOTS] if roots else []
 
     def machines(self) -> list[Machine]:
@@ -104,7 +76,8 @@ class Planner:
         owners = [self._owner(party) for party in parties.owner]
         certifiers = [self._certifier(party) for party in parties.certifier]
         aggregators = [self._aggregator(machine, name) for machine, name in parties.aggregators().items()]
-        return [self._authority(), self._board(), *certifiers, *aggregators, *owners]
+        board = ValidatorPlanner(parties).machines() if parties.validator else [self._board()]
+        return [self._authority(), *board, *certifiers, *aggregators, *owners]
 
     # Machines
 
@@ -164,16 +137,17 @@ class Planner:
                 "genesis.bin to every other machine (and its hash, by telephone)",
             ],
             [f"The TLS certificate of {board.address} is in /etc/anofel/tls (fullchain.pem, privkey.pem)."],
+            ports=(HTTPS,),
         )
 
     def _certifier(self, party: CertifierParty) -> Machine:
-        make = ["anofel", "certifier", "init", "certifier", "--board", self.parties.board.address, *self._ca]
+        make = ["anofel", "certifier", "init", "certifier", "--board", next(self._given), *self._ca]
         make += ["--genesis", "in/genesis.bin", "--certificate", f"answer/{party.machine}.pem", "--key"]
         make += ["x509/key.pem", "--policy", "policy.toml", "--address", party.address]
         make += ["--address-ca-file", _ROOTS] if self._roots else []
         lines = [
             *scripts.request("certifier", party.name, party.machine),
-            "need genesis.bin 'the machine of the board'",
+            f"need genesis.bin {quote(self._giver)}",
             f"all_here 'Carry out/{party.machine}.request to the authority.'",
             *scripts.check("certifier", party.name, party.machine),
             f'[ -d certifier ] || {join(make)} --key-file "$ETC/role.key"',
@@ -199,11 +173,12 @@ class Planner:
                 "Read policy.toml: it says what data you vouch for.",
                 f"The TLS certificate of {party.address} is in /etc/anofel/tls (fullchain.pem, privkey.pem).",
             ],
+            ports=(HTTPS,),
         )
 
     def _aggregator(self, machine: str, name: str) -> Machine:
         lines = scripts.request("aggregator", name, machine)
-        lines.append("need genesis.bin 'the machine of the board'")
+        lines.append(f"need genesis.bin {quote(self._giver)}")
         mine = [c for c in self.parties.committee if machine in {member.machine for member in c.members}]
         others = self._colleagues()[machine]
         lines.append(f"all_here 'Carry out/{machine}.request to the authority.'")
@@ -214,7 +189,7 @@ class Planner:
             "init",
             "aggregator",
             "--board",
-            self.parties.board.address,
+            next(self._given),
             *self._ca,
         ]
         make += [
@@ -246,7 +221,7 @@ class Planner:
         )
 
     def _owner(self, party: OwnerParty) -> Machine:
-        make = ["anofel", "owner", "init", "owner", "--board", self.parties.board.address, *self._ca]
+        make = ["anofel", "owner", "init", "owner", "--board", next(self._given), *self._ca]
         make += ["--genesis", "in/genesis.bin", "--certificate", f"answer/{party.machine}.pem", "--key"]
         make += ["x509/key.pem"]
         committee = next(c for c in self.parties.committee if c.name == party.committee)
@@ -258,7 +233,7 @@ class Planner:
         say += [word for text in party.options for word in text.split()]
         lines = [
             *scripts.request("owner", party.name, party.machine),
-            "need genesis.bin 'the machine of the board'",
+            f"need genesis.bin {quote(self._giver)}",
             f"all_here 'Carry out/{party.machine}.request to the authority.'",
             *scripts.check("owner", party.name, party.machine),
             f'[ -d owner ] || {join(make)} --key-file "$ETC/role.key"',
@@ -285,11 +260,20 @@ class Planner:
     # Parts
 
     def _carried(self, machine: str) -> list[str]:
-        return [f"{machine}.answer from the authority", "genesis.bin from the machine of the board"]
+        return [f"{machine}.answer from the authority", f"genesis.bin from {self._giver}"]
+
+    @property
+    def _giver(self) -> str:
+        """Who gives genesis to everybody."""
+        first = self.parties.validator[0].name if self.parties.validator else ""
+        return f"{first}, the first validator" if first else "the machine of the board"
 
     def _holders(self) -> list[tuple[str, str, str]]:
         parties = self.parties
         found = [(parties.board.machine, parties.board.holder, "storage")]
+        if parties.validator:
+            found = [(party.machine, party.name, "validator") for party in parties.validator]
+            found += [(storage_of(party.machine), party.name, "storage") for party in parties.validator]
         found += [(party.machine, party.name, "certifier") for party in parties.certifier]
         found += [(machine, name, "aggregator") for machine, name in parties.aggregators().items()]
         return found + [(party.machine, party.name, "owner") for party in parties.owner]
@@ -339,7 +323,9 @@ Never carried: role.key, the client's directory. They stay on this machine.
 
 def _health(parties: Parties, machine: str) -> list[str]:
     """The command that says whether a machine's role is well."""
-    if machine == parties.board.machine:
+    if machine in {party.machine for party in parties.validator}:
+        return ["anofel", "deploy", "health", "validator"]
+    if not parties.validator and machine == parties.board.machine:
         return ["anofel", "deploy", "health", "board"]
     for party in parties.certifier:
         if party.machine == machine:

@@ -9,10 +9,14 @@ from importlib.resources import files
 from shlex import join, quote
 from typing import Final
 
+from anofel.node.replicated.engine import ENGINE
+
 WAITS: Final = 75
 """The exit code of a script that waits for files (EX_TEMPFAIL)."""
 TLS: Final = "--tls-certificate /etc/anofel/tls/fullchain.pem --tls-key /etc/anofel/tls/privkey.pem"
 KEY: Final = "--key-file /etc/anofel/role.key"
+PROGRAM: Final = "/opt/anofel/bin/cometbft"
+"""Where a validator's machine has the engine."""
 _PORTS: Final = "# Ports below 1024 without root.\nAmbientCapabilities=CAP_NET_BIND_SERVICE\n"
 
 
@@ -27,15 +31,18 @@ OOMPolicy=continue
 """
 
 
-def unit(title: str, command: str, *, serves: bool = False, trains: bool = False) -> str:
+def unit(
+    title: str, command: str, *, serves: bool = False, trains: bool = False, engine: bool = False
+) -> str:
     """Write a unit of systemd; one that serves may take a port below 1024.
 
     In one that trains, the end of the training process does not end the role, or its absence would tell of
-    the data (D-20).
+    the data (D-20). One with an ``engine`` runs the program that lies beside anofel.
     """
     bound = f"{_PORTS}CapabilityBoundingSet=CAP_NET_BIND_SERVICE" if serves else "CapabilityBoundingSet="
     text = template("role.service").replace("@TITLE@", title).replace("@COMMAND@", command)
-    return text.replace("@CAPABILITIES@", (_OUT_OF_MEMORY if trains else "") + bound)
+    extra = (_OUT_OF_MEMORY if trains else "") + (f"Environment={ENGINE}={PROGRAM}\n" if engine else "")
+    return text.replace("@CAPABILITIES@", extra + bound)
 
 
 def script(title: str, lines: Sequence[str]) -> str:
@@ -43,24 +50,24 @@ def script(title: str, lines: Sequence[str]) -> str:
     return template("header.sh").replace("@TITLE@", title) + "\n".join(lines) + "\n"
 
 
-def request(purpose: str, name: str, machine: str) -> list[str]:
+def request(purpose: str, name: str, machine: str, keys: str = "x509") -> list[str]:
     """Make a key that stays, and a request that goes to the authority."""
-    words = ["anofel", "ca", "request", "--purpose", purpose, "--name", name, "--out", "x509"]
+    words = ["anofel", "ca", "request", "--purpose", purpose, "--name", name, "--out", keys]
     return [
-        f"[ -d x509 ] || {join(words)}",
-        f"put x509/request.pem {machine}.request",
+        f"[ -d {keys} ] || {join(words)}",
+        f"put {keys}/request.pem {machine}.request",
         f"need {machine}.answer 'the authority'",
     ]
 
 
-def check(purpose: str, name: str, machine: str, others: Sequence[str] = ()) -> list[str]:
+def check(purpose: str, name: str, machine: str, others: Sequence[str] = (), keys: str = "x509") -> list[str]:
     """Unpack the authority's answer, the planned files alone, and check it before anything relies on it."""
     files = join(["root.pem", f"{machine}.pem", *(f"{other}.pem" for other in others)])
-    words = ["anofel", "ca", "check", f"answer/{machine}.pem", "--key", "x509/key.pem"]
+    words = ["anofel", "ca", "check", f"answer/{machine}.pem", "--key", f"{keys}/key.pem"]
     words += ["--root", "answer/root.pem", "--purpose", purpose, "--name", name]
     return [
         f"mkdir -p answer && tar xf in/{machine}.answer -C answer {files}",
-        f"once certificate {join(words)}",
+        f"once certificate{keys.removeprefix('x509')} {join(words)}",
     ]
 
 
