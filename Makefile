@@ -12,7 +12,8 @@ export CARGO_TERM_PROGRESS_WHEN ?= auto
 export OMP_NUM_THREADS ?= 1
 export NO_MKDOCS_2_WARNING := 1
 
-.PHONY: help demo test test-slow test-faults lint format bench bench-long docs wheel lock setup engine prerequisites clean
+.PHONY: help demo test test-slow test-faults lint format bench bench-long docs wheel lock setup engine engine-for-tests \
+	prerequisites clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -51,20 +52,25 @@ engine: ## build CometBFT, for boards of several validators
 	@command -v $(GO) >/dev/null || { echo "CometBFT is built with Go ('$(GO)' was not found)."; exit 2; }
 	GOBIN=$(abspath .engine) GOFLAGS=-mod=mod CGO_ENABLED=0 $(GO) install -trimpath -ldflags='-s -w' github.com/cometbft/cometbft/cmd/cometbft@v0.38.26
 
+# Without Go the tests of boards of several validators are skipped, each by its name.
+engine-for-tests:
+	@test -x .engine/cometbft || if command -v $(GO) >/dev/null; then $(MAKE) --no-print-directory engine; \
+	else echo "Go ('$(GO)') was not found, so CometBFT is not built and tests with real engines are skipped."; fi
+
 demo: setup ## set up and run the demo: every role a process, two real studies
 	$(BIN)/anofel demo
 
 # The whole workspace, also the bridge that has no Rust tests: cargo then chooses the same
 # features as for the package and compiles no dependency twice.
-test: setup $(BIN)/.torch ## set up and run every default test
+test: setup engine-for-tests $(BIN)/.torch ## set up and run every default test
 	cargo test --release --locked --workspace
 	$(BIN)/python -m pytest -n 2
 
-test-slow: setup $(BIN)/.torch ## the tests that take minutes
+test-slow: setup engine-for-tests $(BIN)/.torch ## the tests that take minutes
 	cargo test --release --locked --workspace -- --ignored
 	$(BIN)/python -m pytest -m slow
 
-test-faults: setup ## the fuzz and fault campaign against real nodes, with a table
+test-faults: setup engine-for-tests ## the fuzz and fault campaign against real nodes, with a table
 	$(BIN)/python -m tests.faults.campaign
 
 lint: setup $(BIN)/.torch ## format check, lints, types, import direction, links of the documentation
