@@ -24,6 +24,10 @@ class Findings:
 
     counts: dict[str, int] = field(default_factory=dict)
     violations: list[str] = field(default_factory=list)
+    slowest: float = 0.0
+    """The longest wait for a block, where that is measured."""
+    healed: float = 0.0
+    """The longest time until all were equal again."""
 
     def add(self, name: str, number: int = 1) -> None:
         self.counts[name] = self.counts.get(name, 0) + number
@@ -32,6 +36,7 @@ class Findings:
         for name, number in other.counts.items():
             self.add(name, number)
         self.violations += other.violations
+        self.slowest, self.healed = max(self.slowest, other.slowest), max(self.healed, other.healed)
 
 
 class LoggedNode(NodeProcess):

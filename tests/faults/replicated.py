@@ -1,0 +1,330 @@
+"""Faults of a board of four validators: ``python -m tests.faults.replicated``. Exit code 1 on any violation.
+
+--scale 0.2       fewer faults of each kind
+--only NAME       one part
+--seed 5          another campaign
+--page FILE       also write the table as a page of the documentation
+"""
+
+import argparse
+import random
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from anofel.node.replicated.engine import LAST_VOTE, find_engine
+from anofel.primitives import MessageSecret
+from anofel.proofs.keys import KeyDirectory, make_insecure_development_keys
+from tests.faults import networks, skewed_engine
+from tests.faults.campaign import machine
+from tests.faults.cluster import INVARIANTS, NUMBER, PATIENCE, Cluster, under_load
+from tests.faults.faulty_validator import KINDS, POINTS
+from tests.faults.node_process import Findings
+from tests.replicated.support import free_ports
+
+Part = Callable[[KeyDirectory, Path, Findings, int, float], None]
+
+
+def times(number: int, scale: float) -> int:
+    return max(1, round(number * scale))
+
+
+def kills_at_random(keys: KeyDirectory, directory: Path, findings: Findings, seed: int, scale: float) -> None:
+    """kill -9 of one validator with its engine's connection, of two, or of an engine alone, under load."""
+    chance = random.Random(seed)
+    with under_load(keys, directory, findings, seed) as cluster:
+        for place in range(times(40, scale)):
+            kind = ("one", "engine", "one", "two")[place % 4]
+            chosen = chance.sample(range(NUMBER), 2 if kind == "two" else 1)
+            for number in chosen:
+                if kind == "engine":
+                    cluster.kill_engine(number)
+                else:
+                    cluster.kill(number)
+                findings.add("faults")
+            if kind != "two" and place % 4 == 0:
+                cluster.goes_on(findings, [n for n in range(NUMBER) if n not in chosen])
+            time.sleep(chance.uniform(0, 2))
+            for number in chosen:
+                if kind != "engine":
+                    cluster.start(number)
+            if place % 4 == 3:
+                cluster.equal_again(findings)
+
+
+def kills_at_writes(keys: KeyDirectory, directory: Path, findings: Findings, seed: int, scale: float) -> None:
+    """kill -9 before, inside and after every write of a block, its seal and the blobs it names."""
+    chance = random.Random(seed)
+    points = [point for _ in range(times(3, scale)) for point in POINTS]
+    with under_load(keys, directory, findings, seed) as cluster:
+        while points:
+            group, points = points[:3], points[3:]
+            number = chance.randrange(NUMBER)
+            for point in group:
+                cluster.kill(number)
+                cluster.start(number, "kill", point, str(1 + chance.randrange(4)))
+                try:
+                    cluster.nodes[number].process.wait(PATIENCE)
+                except TimeoutError:
+                    findings.violations.append(f"{point} was never reached.")
+                findings.add("faults")
+            cluster.goes_on(findings, [n for n in range(NUMBER) if n != number])
+            cluster.start(number)
+            cluster.equal_again(findings)
+
+
+def byzantine(keys: KeyDirectory, directory: Path, findings: Findings, seed: int, scale: float) -> None:
+    """One validator proposes what no honest one does, whenever it is its turn."""
+    wanted = times(6, scale)
+    with under_load(keys, directory, findings, seed) as cluster:
+        for place, kind in enumerate(KINDS):
+            number = place % NUMBER
+            notes = directory / f"proposed-{kind}"
+            cluster.kill(number)
+            cluster.start(number, "propose", kind, str(notes))
+            others = [n for n in range(NUMBER) if n != number]
+            end = time.monotonic() + PATIENCE
+            seen = 0
+            while seen < (wanted if kind not in ("endless", "none") else 1) and time.monotonic() < end:
+                cluster.goes_on(findings, others)
+                seen = len(notes.read_text().splitlines()) if notes.exists() else 0
+                if kind in ("endless", "none"):
+                    seen = 1
+            findings.add("faults", seen)
+            if not seen:
+                findings.violations.append(f"Nobody was proposed {kind}.")
+            cluster.kill(number)
+            cluster.start(number)
+            cluster.equal_again(findings)
+
+
+def twins(keys: KeyDirectory, directory: Path, findings: Findings, seed: int, scale: float) -> None:
+    """The same key votes at two places. It is one faulty validator: no fork, and evidence in a block."""
+    with under_load(keys, directory, findings, seed) as cluster:
+        for place in range(times(3, scale)):
+            number = place % NUMBER
+            twin = directory / f"twin{place}"
+            cluster.kill(number)
+            shutil.copytree(cluster.path(number), twin, ignore=shutil.ignore_patterns("*.lock"))
+            (twin / "engine.key").write_bytes(MessageSecret.generate().to_secret_bytes())
+            network = (twin / "network.toml").read_text().splitlines()
+            peers = free_ports(2)
+            network[1] = f'listen = "127.0.0.1:{peers}"'
+            (twin / "network.toml").write_text("\n".join(network) + "\n")
+            cluster.start(number)
+            copy = cluster.start_copy(twin, peers + 1)
+            findings.add("faults")
+            for _ in range(8):
+                cluster.goes_on(findings, [n for n in range(NUMBER) if n != number])
+            copy.kill()
+            cluster.equal_again(findings)
+        findings.add("blocks with evidence", cluster.words("brings evidence"))
+
+
+def disks(keys: KeyDirectory, directory: Path, findings: Findings, seed: int, scale: float) -> None:
+    """A disk that is full, and what is lost of a validator's directory."""
+    chance = random.Random(seed)
+    with under_load(keys, directory, findings, seed) as cluster:
+        for place in range(times(12, scale)):
+            number, kind = chance.randrange(NUMBER), ("full", "board", "both", "engine")[place % 4]
+            others = [n for n in range(NUMBER) if n != number]
+            data = cluster.path(number) / "engine" / "data"
+            if kind == "full":
+                cluster.kill(number)
+                cluster.start(number, "disk", str(1 + chance.randrange(4)))
+                code = cluster.nodes[number].process.wait(PATIENCE)
+                if code == 0 or "is full" not in cluster.log(number):
+                    findings.violations.append(f"A full disk ended a validator with code {code}.")
+            else:
+                cluster.stop(number)
+                if kind in ("board", "both"):
+                    for file in cluster.path(number).glob("board.sqlite*"):
+                        file.unlink()
+                if kind in ("both", "engine"):
+                    for entry in data.iterdir():
+                        if entry.name != Path(LAST_VOTE).name:
+                            shutil.rmtree(entry)
+                if kind == "engine":
+                    cluster.start(number)
+                    cluster.goes_on(findings, others)
+                    if cluster.height(number) > 0 and cluster.engine_of(number) is not None:
+                        findings.add("engines that came back alone")
+                    cluster.kill(number)
+                    for file in cluster.path(number).glob("board.sqlite*"):
+                        file.unlink()
+            findings.add("faults")
+            cluster.goes_on(findings, others)
+            cluster.start(number)
+            cluster.equal_again(findings)
+
+
+def partitions(keys: KeyDirectory, directory: Path, findings: Findings, seed: int, scale: float) -> None:
+    """Cuts 3|1 and 2|2, flapping, a loss of 5 % of all packets; each validator in a network of its own."""
+    chance = random.Random(seed)
+    with networks.separate(NUMBER) as net:
+
+        def prepare(cluster: Cluster) -> None:
+            net.join(cluster)
+
+        with under_load(keys, directory, findings, seed, prepare) as cluster:
+            for place in range(times(24, scale)):
+                kind = ("3|1", "2|2", "flapping", "loss")[place % 4]
+                order = chance.sample(range(NUMBER), NUMBER)
+                small = order[: 2 if kind == "2|2" else 1]
+                rest = [n for n in range(NUMBER) if n not in small]
+                if kind == "loss":
+                    net.lose(0.05)
+                    cluster.goes_on(findings, list(range(NUMBER)))
+                    findings.add("faults")
+                elif kind == "flapping":
+                    for _ in range(3):
+                        net.cut(small, rest)
+                        time.sleep(chance.uniform(0.5, 2))
+                        net.heal()
+                        time.sleep(chance.uniform(0.5, 2))
+                        findings.add("faults")
+                else:
+                    net.cut(small, rest)
+                    findings.add("faults")
+                    if kind == "3|1":
+                        cluster.goes_on(findings, rest)
+                    time.sleep(chance.uniform(1, 5))
+                    if kind == "2|2":
+                        stuck = cluster.highest()
+                        time.sleep(4)
+                        if cluster.highest() > stuck + 1:
+                            findings.violations.append("Two of four made blocks.")
+                net.heal()
+                cluster.equal_again(findings)
+
+
+def delays(keys: KeyDirectory, directory: Path, findings: Findings, seed: int, scale: float) -> None:
+    """200 ms between any two engines, by relays between them."""
+    with (
+        networks.Relays(0.2) as relays,
+        under_load(keys, directory, findings, seed, relays.join) as cluster,
+    ):
+        for _ in range(times(4, scale)):
+            cluster.goes_on(findings, list(range(NUMBER)))
+            findings.add("faults")
+
+
+def clocks(keys: KeyDirectory, directory: Path, findings: Findings, seed: int, scale: float) -> None:
+    """An engine's clock is wrong by half a minute or two minutes, either way, and then right again."""
+    program = skewed_engine.build()
+    if program is None:
+        findings.add("left out: no Go")
+        return
+
+    def prepare(cluster: Cluster) -> None:
+        for environment in cluster.environments:
+            environment["ANOFEL_COMETBFT"] = str(program)
+        cluster.fault = ("skew",)
+
+    with under_load(keys, directory, findings, seed, prepare) as cluster:
+        for place in range(times(8, scale)):
+            number, skew = place % NUMBER, (30, -30, 120, -120)[(place + place // 4) % 4]
+            cluster.kill(number)
+            cluster.environments[number][skewed_engine.SKEW] = str(skew)
+            cluster.start(number)
+            findings.add("faults")
+            cluster.goes_on(findings, [n for n in range(NUMBER) if n != number], blocks=6)
+            cluster.kill(number)
+            cluster.environments[number].pop(skewed_engine.SKEW)
+            cluster.start(number)
+            cluster.equal_again(findings)
+
+
+PARTS: dict[str, Part] = {
+    "kill -9 at random under load: one, two, engines": kills_at_random,
+    "kill -9 at every write point": kills_at_writes,
+    "a byzantine proposer: invalid, duplicates, oversized, endless, silent": byzantine,
+    "partitions 3\\|1, 2\\|2, flapping; 5 % loss": partitions,
+    "200 ms between any two": delays,
+    "an engine's clock ±30 s, ±2 min": clocks,
+    "full disk; lost board.sqlite, lost engine data, both": disks,
+    "a twin with the same key": twins,
+}
+
+
+def run(parts: dict[str, Part], keys: KeyDirectory, seed: int, scale: float) -> tuple[list[str], int, bool]:
+    """Run parts; return the table, how many faults there were, and whether all held."""
+    lines = [
+        "| part | faults | blocks | postings in them | longest wait for a block | longest until equal | "
+        "violations |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    fine, faults = True, 0
+    for name, part in parts.items():
+        print(f"{part.__name__} ...", flush=True)
+        findings = Findings()
+        with tempfile.TemporaryDirectory(prefix="anofel-faults-") as directory:
+            try:
+                part(keys, Path(directory), findings, seed, scale)
+            except AssertionError as error:
+                findings.violations.append(f"A validator did not get ready: {error}")
+        for text in findings.violations:
+            print(f"  VIOLATION: {text}", file=sys.stderr, flush=True)
+        print(f"  {findings.counts} slowest {findings.slowest:.1f} healed {findings.healed:.1f}", flush=True)
+        counted = [findings.counts.get(what, 0) for what in ("faults", "blocks", "postings in blocks")]
+        faults += counted[0]
+        shown = " | ".join(f"{number:,}" for number in counted)
+        lines.append(
+            f"| {name} | {shown} | {findings.slowest:.1f} s | {findings.healed:.1f} s | "
+            f"{len(findings.violations)} |"
+        )
+        fine = fine and not findings.violations
+    return lines, faults, fine
+
+
+PAGE = """\
+# Faults of a board of several validators
+
+`make test-faults` also does this to four validators, each with its engine, while two authors post to all of
+them. It is seeded, and one violation ends it with exit code 1. Short forms of all parts are slow tests.
+
+{table}
+
+{faults} faults, {violations}. The last campaign: seed {seed}, {machine}, blocks every half second, beside
+other work.
+
+What must hold in every part:
+
+{invariants}
+"""
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--scale", type=float, default=1.0)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--page", type=Path)
+    parser.add_argument("--only", choices=[part.__name__ for part in PARTS.values()])
+    options = parser.parse_args()
+    find_engine()
+    networks.own()
+    chosen = {name: part for name, part in PARTS.items() if options.only in (None, part.__name__)}
+    with tempfile.TemporaryDirectory() as directory:
+        keys = make_insecure_development_keys(Path(directory) / "keys")
+        lines, faults, fine = run(chosen, keys, options.seed, options.scale)
+    table = "\n".join(lines)
+    print("\n".join(["", machine(), "", table, "", f"{faults} faults"]))
+    if options.page is not None and fine:
+        options.page.write_text(
+            PAGE.format(
+                table=table,
+                faults=faults,
+                violations="0 violations",
+                seed=options.seed,
+                machine=machine(),
+                invariants="\n".join(f"- {text};" for text in INVARIANTS),
+            )
+        )
+    return 0 if fine else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
