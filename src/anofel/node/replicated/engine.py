@@ -378,7 +378,7 @@ class EngineProcess:
     """Runs the engine and starts it again whenever it ends; its words go to a file."""
 
     def __init__(self, program: Path, home: Path, socket: Path) -> None:
-        """``socket``: where it listens to the node; one that was killed leaves it, and the next cannot listen."""
+        """``socket``: where it listens to the node. One that was killed leaves it, in the way of the next."""
         self._socket = socket
         self._command: Sequence[str] = [str(program), "start", "--home", str(home)]
         self._log = home / LOG
