@@ -1,6 +1,7 @@
 """Replays of a recorded history that begin at any block, with verdicts kept between them."""
 
 import importlib.util
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -30,13 +31,17 @@ class Replay:
             verifier = Verifier(
                 source.genesis.hash, source.registration, source.submission, source.attachments
             )
-            chain = Chain(State.at_genesis(source.genesis), verifier)
-            blocks, before = [], []
-            for block in source.blocks:
-                chain.follow(block)
-                blocks.append(block)
-                before.append(snapshot.encode(chain.state))
-            return cls(source.genesis, blocks, before, verifier)
+            return cls.following(Chain(State.at_genesis(source.genesis), verifier), source.blocks)
+
+    @classmethod
+    def following(cls, chain: Chain, history: Iterable[Block]) -> "Replay":
+        """Follow a history from genesis."""
+        blocks, before = [], []
+        for block in history:
+            chain.follow(block)
+            blocks.append(block)
+            before.append(snapshot.encode(chain.state))
+        return cls(chain.state.genesis, blocks, before, chain.verifier)
 
     def chain_before(self, height: int) -> Chain:
         """The chain up to the block before the given one."""

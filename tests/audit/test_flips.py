@@ -9,9 +9,13 @@ import pytest
 from anofel._core import messages as core
 from anofel.board.chain import InvalidBlock
 from anofel.messages import Block, Header, Posting, Vote
+from anofel.proofs.keys import KeyDirectory
 from tests.audit.replay import Replay, fields_of, flip
+from tests.board.committee import CommitteeBoard
 
-KINDS = [name for _, name, _ in core.kinds()]
+CHANGES = ("ChangeValidators", "SignChange")
+"""What one node alone cannot have in its history."""
+KINDS = [name for _, name, _ in core.kinds() if name not in CHANGES]
 FLIPS = 600
 
 
@@ -41,6 +45,25 @@ def test_a_flip_in_any_field_of_a_posting_names_the_posting(replay: Replay, kind
     for field, span in fields_of(posting).items():
         changed = flip(posting.data, span[len(span) // 2])
         error = refusal(replay, with_posting(block, place, changed), height)
+        assert (error.height, error.posting) == (height, place), field
+        assert error.rejected is not None
+
+
+@pytest.mark.parametrize("kind", CHANGES)
+def test_a_flip_in_a_change_of_validators_is_found_whoever_signs_the_block(
+    keys: KeyDirectory, kind: str
+) -> None:
+    board = CommitteeBoard(keys)
+    board.decide(board.change(1, board.seats[1].with_new_key().entry(board.genesis.nonce)), 0, 2, 3)
+    board.until(3)
+    replay = Replay.following(board.follower(), board.blocks)
+    height, place = replay.first(kind)
+    block, secrets = replay.blocks[height - 1], {n: board.secret_at(n, height) for n in board.seats}
+    posting = Posting.from_bytes(block.postings[place])
+    for field, span in fields_of(posting).items():
+        changed = with_posting(block, place, flip(posting.data, span[len(span) // 2]))
+        assert refusal(replay, changed, height).height == height, field  # the seal covers the postings
+        error = refusal(replay, board.sealed(changed, secrets), height)
         assert (error.height, error.posting) == (height, place), field
         assert error.rejected is not None
 

@@ -1,5 +1,6 @@
 """A board whose blocks several validators make, without their engines: what those sign is signed here."""
 
+import copy
 from dataclasses import dataclass, replace
 from typing import Self
 
@@ -121,6 +122,13 @@ class CommitteeBoard:
     @property
     def base(self) -> bytes:
         return era_digest(self.state.validators.eras.last)
+
+    def fork(self) -> "CommitteeBoard":
+        """Copy the board; the copies share what was verified."""
+        made = copy.copy(self)
+        made.board, made.chain = made, self.chain.fork()
+        made.blocks, made._postings = list(self.blocks), list(self._postings)
+        return made
 
     # Postings
 

@@ -25,6 +25,8 @@ from anofel.messages.postings import _BODIES
 from anofel.phase1_setup.step1d_announcement import announce
 from anofel.pki.certificates import Purpose, RoleKey
 from anofel.primitives import CertifierSecret, MessageSecret
+from anofel.proofs.keys import KeyDirectory
+from tests.board.committee import CommitteeBoard
 from tests.board.prepared import (
     Stages,
     a_count_share,
@@ -38,13 +40,29 @@ from tests.board.prepared import (
 from tests.board.test_rules_setup import a_key
 from tests.board.world import Member, World, a_task, a_vector
 
-Entry = tuple[World, Posting, Callable[[bytes], bytes]]
+Entry = tuple[World | CommitteeBoard, Posting, Callable[[bytes], bytes]]
 """A board, a posting that it would admit, and how its author signs."""
 
 
 @pytest.fixture(scope="module")
 def corpus(stages: Stages) -> list[Entry]:
     return make_corpus(stages)
+
+
+def copied(world: World | CommitteeBoard) -> World | CommitteeBoard:
+    return world.fork() if isinstance(world, CommitteeBoard) else fork(world)
+
+
+def changes_of_validators(keys: KeyDirectory) -> list[Entry]:
+    """A change that one validator proposes, and one that it waits for others to sign."""
+    board = CommitteeBoard(keys)
+    change = board.change(1, board.seats[1].with_new_key().entry(board.genesis.nonce))
+    proposed = board.fork()
+    proposed.post(proposed.proposal(0, change))
+    return [
+        (board, board.proposal(0, change), board.seats[0].role.sign),
+        (proposed, proposed.signature(2, change), board.seats[2].role.sign),
+    ]
 
 
 def an_entry(world: World, role: RoleKey, body: object) -> Entry:
@@ -100,9 +118,10 @@ def make_corpus(stages: Stages) -> list[Entry]:
     entry = PrivacyLedger(task=world.owners[0].task_id, releases=1, zero_out=1, replace=2)
     add(world, world.owners[0].role, entry)
     add(world, world.owners[0].role, RejectModel(task=world.owners[0].task_id, iteration=1))
+    entries += changes_of_validators(fresh.keys)
     assert {type(posting.body) for _, posting, _ in entries} == set(_BODIES.values())
-    for world, posting, _ in entries:
-        fork(world).board.post(posting)
+    for board, posting, _ in entries:
+        copied(board).board.post(posting)
     return entries
 
 
@@ -131,7 +150,7 @@ def mutate(data: bytes, chance: random.Random, others: list[bytes]) -> bytes:
     return bytes(made)
 
 
-def refuses(world: World, data: bytes) -> bool:
+def refuses(world: World | CommitteeBoard, data: bytes) -> bool:
     try:
         world.board.chain.offer(data)
     except Rejected:
@@ -162,12 +181,12 @@ def signed_mutation(entry: Entry, chance: random.Random, contents: list[bytes]) 
 def offer_signed_mutations(corpus: list[Entry], number: int, seed: int) -> None:
     """The author signs what it changed, so that the checks behind the signature are reached."""
     chance, contents = random.Random(seed), [posting.content for _, posting, _ in corpus]
-    boards = [fork(world) for world, _, _ in corpus]
+    boards = [copied(world) for world, _, _ in corpus]
     for _ in range(number):
         place = chance.randrange(len(corpus))
         if not refuses(boards[place], signed_mutation(corpus[place], chance, contents)):
             # Well-formed, as an ε entry with other numbers: go on with a new copy.
-            boards[place] = fork(corpus[place][0])
+            boards[place] = copied(corpus[place][0])
 
 
 def offer_mutated_blobs(corpus: list[Entry], number: int, seed: int) -> None:
@@ -176,8 +195,9 @@ def offer_mutated_blobs(corpus: list[Entry], number: int, seed: int) -> None:
     fields = {"CommitteeKeyVote": "key", "Model": "model", "Aggregate": "groups", "SumShare": "shares"}
     chosen = [entry for entry in corpus if type(entry[1].body).__name__ in fields]
     for _ in range(number):
-        world, posting, sign = chance.choice(chosen)
-        world = fork(world)
+        board, posting, sign = chance.choice(chosen)
+        assert isinstance(board, World)
+        world = fork(board)
         name = fields[type(posting.body).__name__]
         blob = _first_blob(getattr(posting.body, name))
         good = world.board.attachments.read(blob.sha256)
