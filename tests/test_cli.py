@@ -7,11 +7,14 @@ import subprocess
 import sys
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import pytest
+from rich.text import Text
+from typer.main import get_command
 from typer.testing import CliRunner
 
-from anofel.cli import app
+from anofel.cli import HEADINGS, app
 
 TERMINAL = {"COLUMNS": "60", "LINES": "40", "TTY_COMPATIBLE": "1", "TERM": "dumb"}
 PAGE = (Path(__file__).parents[1] / "docs" / "cli.md").read_text()
@@ -97,15 +100,39 @@ def commands(group: object, *words: str) -> list[tuple[str, ...]]:
     return found
 
 
-def test_help_fits_60_columns_and_names_no_type_of_a_flag() -> None:
-    from typer.main import get_command
+def shown_help(*words: str, columns: int) -> list[str]:
+    wide = {"COLUMNS": str(columns), "TERMINAL_WIDTH": str(columns)}
+    shown = CliRunner().invoke(app, [*words, "--help"], env=wide)
+    assert shown.exit_code == 0
+    return shown.output.splitlines()
 
+
+def test_help_fits_60_columns_and_says_in_words_what_a_value_is() -> None:
     for words in commands(get_command(app)):
-        shown = CliRunner().invoke(app, [*words, "--help"], env={"COLUMNS": "60", "TERMINAL_WIDTH": "60"})
-        assert shown.exit_code == 0
-        assert "<bool>" not in shown.output
-        wide = [line for line in shown.output.splitlines() if len(line) > 60]
-        assert wide == [], words
+        lines = shown_help(*words, columns=60)
+        assert [line for line in lines if len(line) > 60] == [], words
+        text = "\n".join(lines)
+        for name in ("<bool>", "<str>", "<int", "<float", "list[", "<=", "{"):
+            assert name not in text, words
+
+
+def test_help_fills_its_lines_and_keeps_square_brackets() -> None:
+    """Rich takes ``[default: …]`` in a help text for markup, and a docstring breaks its lines anywhere."""
+    for words in [(), *commands(get_command(app))]:
+        command: Any = get_command(app)
+        for word in words:
+            command = command.commands[word]
+        helps = [command.help, *(getattr(parameter, "help", None) for parameter in command.params)]
+        for text in filter(None, helps):
+            assert "\n" not in text.replace("\n\n", ""), words
+            assert Text.from_markup(text).plain == text.replace(r"\[", "["), words
+
+
+def test_commands_stand_under_the_headings_of_the_documentation() -> None:
+    nav = (Path(__file__).parents[1] / "mkdocs.yml").read_text().partition("\nnav:\n")[2]
+    documented = [heading for heading in re.findall(r"^  - (.+?):", nav, re.M) if heading in HEADINGS]
+    shown = re.findall(r"^╭─ (.+?) ─", "\n".join(shown_help(columns=80)), re.M)
+    assert shown == ["Options", *documented] == ["Options", *HEADINGS]
 
 
 def test_status_is_for_people_and_fits_60_columns(tmp_path: Path) -> None:

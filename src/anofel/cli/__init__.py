@@ -6,14 +6,15 @@ Start-up is a feature: a group's heavy imports happen inside its commands.
 import json
 import sys
 import traceback
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
-from typer.core import TyperOption
+from typer.core import TyperGroup
 
 from anofel.cli import aggregator, ca, certifier, client, deploy, model, node, owner, setup, study
 from anofel.cli.audit import audit
 from anofel.cli.demo import demo
+from anofel.cli.help_words import tidy, use_words
 from anofel.cli.look import look
 from anofel.cli.new import new
 from anofel.cli.predict import evaluate, predict
@@ -24,41 +25,58 @@ from anofel.errors import AnofelError
 MISTAKE = 70
 """The exit code of a mistake of the program's own (EX_SOFTWARE)."""
 
+TRY: Final = "Try it"
+DATA: Final = "Train on your data"
+PART: Final = "Take part"
+ROLES: Final = "Run a role"
+CHECK: Final = "Check a study"
+HEADINGS: Final = (TRY, DATA, PART, ROLES, CHECK)
+"""Those of the documentation, in its order."""
+
+
+class _ByHeading(TyperGroup):
+    """Shows commands and groups of commands under the same headings; typer shows all groups last."""
+
+    def list_commands(self, ctx: typer.Context) -> list[str]:  # type: ignore[override]
+        def place(name: str) -> int:
+            return HEADINGS.index(self.commands[name].rich_help_panel)  # type: ignore[attr-defined]
+
+        return sorted(super().list_commands(ctx), key=place)
+
+
 app = typer.Typer(
     name="anofel",
+    cls=_ByHeading,
     help="Anonymous and private federated learning over a public bulletin board.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-app.add_typer(aggregator.app, name="aggregator")
-app.add_typer(ca.app, name="ca")
-app.add_typer(certifier.app, name="certifier")
-app.add_typer(client.app, name="client")
-app.add_typer(deploy.app, name="deploy")
-app.add_typer(model.app, name="model")
-app.add_typer(node.app, name="node")
-app.add_typer(owner.app, name="owner")
-app.add_typer(setup.app, name="setup")
-app.add_typer(study.app, name="study")
-app.command()(audit)
-app.command()(demo)
-app.command()(evaluate)
-app.command()(look)
-app.command()(new)
-app.command()(predict)
-app.command()(privacy)
-app.command()(simulate)
-
-
-_display_type = TyperOption.display_type_rich
-
-
-def _without_flags(option: TyperOption, ctx: typer.Context) -> str | None:
-    """Say nothing of a flag's type: it takes no value."""
-    return None if option.is_flag else _display_type(option, ctx)
-
-
-TyperOption.display_type_rich = _without_flags  # type: ignore[assignment, method-assign]
+for command, heading in (
+    (demo, TRY),
+    (simulate, TRY),
+    (new, DATA),
+    (privacy, DATA),
+    (predict, DATA),
+    (evaluate, DATA),
+    (look, CHECK),
+    (audit, CHECK),
+):
+    app.command(rich_help_panel=heading)(command)
+for group, heading in (
+    (study, DATA),
+    (model, DATA),
+    (client, PART),
+    (deploy, ROLES),
+    (node, ROLES),
+    (certifier, ROLES),
+    (aggregator, ROLES),
+    (owner, ROLES),
+    (setup, ROLES),
+    (ca, ROLES),
+):
+    app.add_typer(group.app, name=group.__name__.rpartition(".")[2], rich_help_panel=heading)
+use_words()
+tidy(app)
 
 
 def _show_version(wanted: bool) -> None:

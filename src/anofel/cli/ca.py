@@ -11,7 +11,8 @@ if TYPE_CHECKING:
     from anofel.pki.certificates import Purpose
 
 app = typer.Typer(
-    no_args_is_help=True, help="A TEST certificate authority: make it, issue, request and sign certificates."
+    no_args_is_help=True,
+    help="Certificates: requests and checks for any authority, and a TEST authority for rehearsals.",
 )
 
 Authority = Annotated[Path, typer.Argument(help="The authority's directory.", show_default=False)]

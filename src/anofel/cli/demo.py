@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def demo(
     study: Annotated[
         list[str] | None,
-        typer.Option(help="A study; may be repeated, one task each. [default: support2, nwtco]"),
+        typer.Option(help="A study; may be repeated, one task each.", show_default="support2, nwtco"),
     ] = None,
     clients: Annotated[int, typer.Option(help="Clients of each study.", min=4, max=64)] = 8,
     iterations: Annotated[int, typer.Option(help="Sums of each study.", min=1, max=1000)] = 7,
@@ -33,7 +33,7 @@ def demo(
     ] = 0,
     directory: Annotated[
         Path | None,
-        typer.Option("--dir", help="A new directory. [default: anofel-demo-… here]", show_default=False),
+        typer.Option("--dir", help="A new directory.", show_default="anofel-demo-… here"),
     ] = None,
     seed: Annotated[
         int,
