@@ -2,8 +2,11 @@
 
 import hashlib
 import json
+import os
 import shutil
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -105,6 +108,22 @@ def test_the_report_is_readable(history: Path) -> None:
     assert result.exit_code == 0
     for text in ("kept every rule", "study 0", "too-few", "2 of 3", "recomputed", "This is a TEST board"):
         assert text in result.output
+
+
+def test_the_tables_of_the_report_fit_60_columns_and_break_no_word(history: Path) -> None:
+    terminal = {"COLUMNS": "60", "LINES": "40", "TTY_COMPATIBLE": "1", "TERM": "dumb"}
+    command = [sys.executable, "-m", "anofel", "audit", str(history)]
+    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **terminal}, check=True)
+    lines = done.stdout.partition("Note:")[0].splitlines()
+    assert max(map(len, lines)) <= 60
+    shown = [line.split() for line in lines]
+    assert ["iteration", "outcome", "count", "posts", "out", "by", "by", "the", "sum", "was"] in shown
+    assert ["task", "rule", "contributions", "releases", "ε", "ended"] in shown
+    assert [words[-1] for words in shown if words[1:2] == ["summed"]] == ["recomputed"] * 3
+    assert [line for line in lines if line.startswith("Iterations of")] == [
+        "Iterations of study 0",
+        "Iterations of study 1",
+    ]
 
 
 def test_payloads_that_are_missing_too_early_are_found_and_pruned_ones_are_said(copy: Path) -> None:

@@ -34,13 +34,13 @@ def show(report: AuditReport) -> None:
                 f"{c.threshold} of {len(c.members)}",
                 str(c.established_at),
                 str(c.handovers),
-                "\n".join(f"{number}: {name}" for number, name in enumerate(c.members, start=1)),
             ]
             for c in report.committees
         ]
-        print_table(
-            "Committees", ["key", "scheme", "opens with", "since block", "handovers", "members"], rows
-        )
+        print_table("Committees", ["key", "scheme", "opens", "since block", "handovers"], rows)
+        for c in report.committees:
+            people = [[str(number), name] for number, name in enumerate(c.members, start=1)]
+            print_table(f"Members of {c.key_id[:_SHORT]}…", ["", "name"], people)
     if report.tasks:
         rows = [
             [
@@ -53,27 +53,21 @@ def show(report: AuditReport) -> None:
             ]
             for t in report.tasks
         ]
-        columns = ["task", "rule", "contributions", "releases", "ε (zero-out)", "ended"]
-        print_table("Tasks", columns, rows)
-    if report.iterations:
-        columns = [
-            "task",
-            "iteration",
-            "outcome",
-            "count",
-            "submissions",
-            "excluded",
-            "count shares",
-            "sum shares",
-            "sum",
-        ]
-        rows = [_row(record) for record in report.iterations]
-        if any(record.reported for record in report.iterations):
-            columns.append("reported by clients")
-            rows = [[*row, _reported(r)] for row, r in zip(rows, report.iterations, strict=True)]
-        print_table("Iterations", columns, rows)
+        columns = ["task", "rule", "contributions", "releases", "ε", "ended"]
+        print_table("Tasks, with ε by zero-out", columns, rows)
+    for name in dict.fromkeys(record.task for record in report.iterations):
+        _show_iterations(name, [record for record in report.iterations if record.task == name])
     for text in report.notes:
         print_text(f"Note: {text}")
+
+
+def _show_iterations(task: str, records: list[IterationRecord]) -> None:
+    """Print a task's own; what clients reported stands apart: a narrow terminal has no room for both."""
+    columns = ["iteration", "outcome", "count", "posts", "left\nout", "count\nby", "sum\nby", "the sum was"]
+    print_table(f"Iterations of {task}", columns, [_row(record) for record in records])
+    if any(record.reported for record in records):
+        told = [[str(record.iteration), _reported(record)] for record in records]
+        print_table(f"Reported by the clients of {task}", ["iteration", "noisy means"], told)
 
 
 def _sums(report: AuditReport) -> str:
@@ -86,9 +80,8 @@ def _findings(report: AuditReport) -> list[list[str]]:
 
 
 def _row(record: IterationRecord) -> list[str]:
-    checked = {True: "recomputed", False: "not verified", None: "–"}[record.sum_checked]
+    checked = {True: "recomputed", False: "not checked", None: "–"}[record.sum_checked]
     return [
-        record.task,
         str(record.iteration),
         record.outcome,
         _count(record),
