@@ -1,6 +1,7 @@
 """``anofel new``: a draft is a task that fits its file; examples come with the package."""
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ from anofel.disk.files import FileExists
 from anofel.errors import InvalidInput
 from anofel.privacy.plan import Plan
 from anofel.studies.load import load_file
-from anofel.tasks.confirmations import Unconfirmed, unconfirmed, unconfirmed_warning
+from anofel.tasks.confirmations import CONFIRM, Unconfirmed, unconfirmed, unconfirmed_warning
 from anofel.tasks.example_files import EXAMPLES, example_text
 from anofel.tasks.schema import NumberTarget, TableSchema
 from anofel.tasks.task import Task
@@ -79,6 +80,19 @@ def test_every_value_from_the_file_is_marked_and_said(patients: Path, tmp_path: 
         assert all("confirm" in line for line in lines if line.startswith(f"{start} = "))
     task.write_text(task.read_text().replace("confirm: public constant", "confirmed"))
     assert unconfirmed_warning(task) == ""
+
+
+def test_every_number_that_tells_the_files_range_is_marked(tmp_path: Path) -> None:
+    """Whoever replaces low and high and leaves offset and scale would publish the old ones with them."""
+    rows = [f"{number * 37 % 911},{number % 2},{number * 1.7:.1f}" for number in range(60)]
+    path = tmp_path / "rows.csv"
+    path.write_text("marker,ill,days\n" + "\n".join([*rows, ",1,3.5"]))
+    for label in ("ill", "days"):
+        made = new(str(tmp_path / label), "--from", str(path), "--label", label)
+        text = Path(str(made["task"])).read_text().partition("[schema]")[2]
+        told = [line for line in text.splitlines() if re.match(r"(low|high|missing|offset|scale) = ", line)]
+        assert len(told) == 9, "one of the two columns has missing cells"
+        assert [line for line in told if CONFIRM not in line] == []
 
 
 def test_names_that_break_toml_are_written_safely(tmp_path: Path) -> None:

@@ -129,8 +129,10 @@ def _target(target: NumberTarget) -> Iterator[str]:
     yield f"low = {plain(target.low)}   # {CONFIRM}"
     yield f"high = {plain(target.high)}   # {CONFIRM}"
     yield 'outside = "clip"   # a value outside becomes the bound; "refuse" refuses the row'
-    yield f"offset = {plain(target.offset)}   # the model gives (value − offset) / scale"
-    yield f"scale = {plain(target.scale)}   # larger errors count by their size, smaller ones by their square"
+    yield "# The model gives (value − offset) / scale. Errors beyond scale count by their size, smaller ones"
+    yield "# by their square. Both follow from low and high: change them together."
+    yield f"offset = {plain(target.offset)}   # {CONFIRM}"
+    yield f"scale = {plain(target.scale)}   # {CONFIRM}"
 
 
 def _column(guess: Guess, column: NumberColumn | CategoryColumn) -> Iterator[str]:
@@ -152,15 +154,17 @@ def _category(guess: Guess, column: CategoryColumn) -> Iterator[str]:
 def _number(guess: Guess, column: NumberColumn) -> Iterator[str]:
     known = "a usual range of people, not from your file" if guess.is_public else CONFIRM
     unit = "" if guess.is_public else "   # which?"
+    also = "" if guess.is_public else f"; {CONFIRM}"  # it tells the range, whatever low and high become
     yield f"unit = {quoted(column.unit)}{unit}"
     yield f"low = {plain(column.low)}   # {known}"
     yield f"high = {plain(column.high)}   # {known}"
     yield 'outside = "clip"   # a value outside becomes the bound; "refuse" refuses the row'
     if column.missing is not None:
-        yield f"missing = {plain(column.missing)}   # stands for a missing value: the middle of the range"
+        middle = f"stands for a missing value: the middle of the range{also}"
+        yield f"missing = {plain(column.missing)}   # {middle}"
         yield "indicator = true   # one more feature: was it missing?"
-    yield f"offset = {plain(column.offset)}   # the feature is (value − offset) / scale"
-    yield f"scale = {plain(column.scale)}"
+    yield f"offset = {plain(column.offset)}   # the middle too; the feature is (value − offset) / scale{also}"
+    yield f"scale = {plain(column.scale)}   # a quarter of the range{also}"
 
 
 def _round_up(number: int) -> int:
