@@ -8,7 +8,7 @@ import hashlib
 import tempfile
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -62,12 +62,15 @@ class BoardSource:
 
 @contextmanager
 def open_source(
-    where: str, *, proxy: str | None = None, ca_file: Path | None = None
+    where: str, *, further: Sequence[str] = (), proxy: str | None = None, ca_file: Path | None = None
 ) -> Iterator[BoardSource]:
-    """Open a URL or a directory. Raises ``StoreError`` and what a node that cannot be read gives."""
+    """Open a URL, with ``further`` ones of the same board, or a directory.
+
+    Raises ``StoreError`` and what a node that cannot be read gives.
+    """
     if where.startswith(("http://", "https://")):
         with tempfile.TemporaryDirectory(prefix="anofel-audit-") as scratch:
-            yield _remote(Transport(where, proxy=proxy, ca_file=ca_file), Path(scratch))
+            yield _remote(Transport([where, *further], proxy=proxy, ca_file=ca_file), Path(scratch))
         return
     store = BlockStore(Path(where), read_only=True)
     try:

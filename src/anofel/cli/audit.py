@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from anofel.cli.output import JsonOption, note, print_json, progress_bar
+from anofel.cli.role_options import FurtherBoardOption, board_addresses
 
 if TYPE_CHECKING:
     from anofel.audit.auditor import AuditFailed
@@ -19,6 +20,7 @@ def audit(
         typer.Option(help="A block seen before: HEIGHT:HASH, or a file with its header."),
     ] = None,
     genesis: Annotated[str | None, typer.Option(help="The hash of the genesis that is expected.")] = None,
+    further: FurtherBoardOption = None,
     proxy: Annotated[str | None, typer.Option(help="A SOCKS proxy, socks5h://HOST:PORT.")] = None,
     ca_file: Annotated[Path | None, typer.Option(help="For https: the roots to trust, in PEM.")] = None,
     as_json: JsonOption = False,
@@ -33,7 +35,7 @@ def audit(
     from anofel.audit.auditor import AuditFailed
 
     try:
-        report = _audit(where, checkpoint, genesis, proxy, ca_file)
+        report = _audit(where, board_addresses(further or []), checkpoint, genesis, proxy, ca_file)
     except AuditFailed as error:  # before the first block
         if as_json:
             print_json({"ok": False, **_place(error)})
@@ -53,7 +55,12 @@ def audit(
 
 
 def _audit(
-    where: str, checkpoint: str | None, genesis: str | None, proxy: str | None, ca_file: Path | None
+    where: str,
+    further: list[str],
+    checkpoint: str | None,
+    genesis: str | None,
+    proxy: str | None,
+    ca_file: Path | None,
 ) -> "AuditReport":
     """Follow the board as far as it goes. Raises what keeps the audit from beginning."""
     from anofel.audit.auditor import AuditFailed, Auditor
@@ -62,7 +69,7 @@ def _audit(
     from anofel.light_client.watch import Watch
 
     with (
-        open_source(where, proxy=proxy, ca_file=ca_file) as source,
+        open_source(where, further=further, proxy=proxy, ca_file=ca_file) as source,
         progress_bar("Auditing blocks") as progress,
     ):
         if genesis is not None and source.genesis.hash.hex() != genesis:

@@ -20,6 +20,7 @@ from anofel.cli.role_options import (
     ProxyOption,
     WaitOption,
     at_work,
+    board_addresses,
     genesis_hash,
     show,
 )
@@ -75,7 +76,7 @@ def init(
     made = init_certifier(
         directory,
         unlock_with(key_file, passphrase_file, new=True),
-        board=board,
+        board=board_addresses(board),
         genesis_hash=genesis_hash(genesis),
         role_key=RoleKey.from_files(certificate, key),
         keys=None if keys is None else open_verified(keys),

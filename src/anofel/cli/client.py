@@ -21,6 +21,7 @@ from anofel.cli.role_options import (
     WaitOption,
     add_status,
     at_work,
+    board_addresses,
     genesis_hash,
     opened,
     show,
@@ -78,7 +79,7 @@ def init(
     init_client(
         directory,
         unlock_with(key_file, passphrase_file, new=True),
-        board=board,
+        board=board_addresses(board),
         genesis_hash=genesis_hash(genesis),
         data=data,
         schema=schema,

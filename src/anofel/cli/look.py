@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from anofel.cli.output import JsonOption, note, print_json, progress_bar
+from anofel.cli.role_options import FurtherBoardOption, board_addresses
 
 if TYPE_CHECKING:
     from anofel.look.serve import LookedAt
@@ -17,6 +18,7 @@ def look(
     genesis: Annotated[
         str, typer.Option(help="The hash of the genesis that is expected.", show_default="the node's")
     ] = "",
+    further: FurtherBoardOption = None,
     port: Annotated[int, typer.Option(help="The port of the page; 0 takes a free one.", max=65535)] = 0,
     browser: Annotated[bool, typer.Option("--browser", help="Open it in your browser.")] = False,
     proxy: Annotated[str | None, typer.Option(help="A SOCKS proxy, socks5h://HOST:PORT.")] = None,
@@ -33,7 +35,7 @@ def look(
     from anofel.serving.listening import listen
 
     with listen("127.0.0.1", port) as taken, ExitStack() as stack:
-        source = _source(where, genesis, proxy, ca_file, stack)
+        source = _source(where, further or [], genesis, proxy, ca_file, stack)
         url = f"http://127.0.0.1:{taken.getsockname()[1]}/"
 
         def announce() -> None:
@@ -48,7 +50,7 @@ def look(
 
 
 def _source(
-    where: str, genesis: str, proxy: str | None, ca_file: Path | None, stack: ExitStack
+    where: str, further: list[str], genesis: str, proxy: str | None, ca_file: Path | None, stack: ExitStack
 ) -> "LookedAt":
     from tempfile import TemporaryDirectory
 
@@ -65,7 +67,7 @@ def _source(
             if genesis and found.genesis_hash.hex() != genesis:
                 raise InvalidInput(f"{where} holds another board: its genesis is {found.genesis_hash.hex()}.")
             return found
-        transport = Transport(where, proxy=proxy, ca_file=ca_file)
+        transport = Transport(board_addresses([where, *further]), proxy=proxy, ca_file=ca_file)
         stated = transport.ask("GET", "/v1/genesis", Genesis.from_bytes)
         if genesis and stated.hash.hex() != genesis:
             raise InvalidInput(f"{where} serves another board: its genesis is {stated.hash.hex()}.")

@@ -8,9 +8,11 @@ import typer
 from anofel.cli.output import JsonOption, note, progress_bar
 from anofel.cli.role_options import (
     CaFileOption,
+    FurtherBoardOption,
     Place,
     ProxyOption,
     TrainerOption,
+    board_addresses,
     genesis_hash,
     say_what_a_trainer_may,
     show,
@@ -122,6 +124,7 @@ def fetch(
             help="The hash of the board's genesis, or the genesis file.", show_default="a role knows its own"
         ),
     ] = "",
+    further: FurtherBoardOption = None,
     iteration: Annotated[
         int | None,
         typer.Option(min=0, help="The model after this iteration; 0: the first.", show_default="the newest"),
@@ -149,7 +152,7 @@ def fetch(
 
     if not out.is_dir():
         raise InvalidInput(f"There is no directory '{out}' for the files.")
-    place = _place(board, genesis, proxy, ca_file)
+    place = _place(board, further or [], genesis, proxy, ca_file)
     transport = Transport(
         place.board,
         place.proxy or None,
@@ -189,7 +192,7 @@ def fetch(
         note(f"Use it: anofel predict {model_file} --task {task_file} --rows FILE")
 
 
-def _place(board: str, genesis: str, proxy: str, ca_file: Path | None) -> Place:
+def _place(board: str, further: list[str], genesis: str, proxy: str, ca_file: Path | None) -> Place:
     """Take from a role's directory what was not said, or refuse an address without a genesis."""
     from anofel.disk.sections import read_toml
     from anofel.errors import InvalidInput
@@ -198,12 +201,13 @@ def _place(board: str, genesis: str, proxy: str, ca_file: Path | None) -> Place:
     if (Path(board) / CONFIG).is_file():
         known = read_toml(Path(board) / CONFIG, RoleConfig)
         roots = ca_file or (Path(known.ca_file) if known.ca_file else None)
-        return Place(known.board, genesis or known.genesis, proxy or known.proxy, roots)
+        own = [known.board] if isinstance(known.board, str) else known.board
+        return Place(board_addresses([*own, *further]), genesis or known.genesis, proxy or known.proxy, roots)
     if not genesis:
         raise InvalidInput(
             f"'{board}' is not the directory of a role, so --genesis must say which board it is."
         )
-    return Place(board, genesis, proxy, ca_file)
+    return Place(board_addresses([board, *further]), genesis, proxy, ca_file)
 
 
 @app.command()

@@ -23,6 +23,7 @@ from anofel.cli.role_options import (
     KeyOption,
     ProxyOption,
     WaitOption,
+    board_addresses,
     genesis_hash,
 )
 
@@ -485,7 +486,7 @@ def revoke(
         raise typer.BadParameter("A revoked key is never listed again; say so.", param_hint="--confirm")
     role = RoleKey.from_files(certificate, key)
     with TemporaryDirectory(prefix="anofel-") as view:
-        transport = Transport(board, proxy or None, ca_file)
+        transport = Transport(board_addresses(board), proxy or None, ca_file)
         client = LightClient(Path(view), transport, genesis_hash=genesis_hash(genesis))
         try:
             client.sync()

@@ -40,7 +40,20 @@ PassphraseFileOption = Annotated[
     ),
 ]
 BoardOption = Annotated[
-    str, typer.Option(help="The board's address.", show_default=False, rich_help_panel=_BOARD)
+    list[str],
+    typer.Option(
+        help="An address of the board; repeat it for several nodes, or give a network.toml that lists them.",
+        show_default=False,
+        rich_help_panel=_BOARD,
+    ),
+]
+FurtherBoardOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--board",
+        help="A further address of the same board; may be repeated, or a network.toml.",
+        rich_help_panel=_BOARD,
+    ),
 ]
 GenesisOption = Annotated[
     str,
@@ -92,6 +105,16 @@ def genesis_hash(text: str) -> GenesisHash:
         return read_genesis(Path(text)).hash
 
 
+def board_addresses(said: list[str]) -> list[str]:
+    """Return the addresses that ``--board`` names: its own, and those of the validators in a network.toml."""
+    from anofel.node.replicated.network import addresses_in
+
+    found: list[str] = []
+    for text in said:
+        found += addresses_in(Path(text)) if Path(text).is_file() else [text]
+    return list(dict.fromkeys(found))
+
+
 def add_init(app: typer.Typer, role: str, what: str) -> None:
     """Give the commands of a role with a certificate their ``init``; ``what`` says what it makes."""
 
@@ -107,7 +130,7 @@ def add_init(app: typer.Typer, role: str, what: str) -> None:
         passphrase_file: PassphraseFileOption = None,
         as_json: JsonOption = False,
     ) -> None:
-        place = Place(board, genesis, proxy, ca_file)
+        place = Place(board_addresses(board), genesis, proxy, ca_file)
         _init_certified(directory, role, place, certificate, key, key_file, passphrase_file, as_json=as_json)
 
     init.__doc__ = f"""{what}
@@ -122,7 +145,7 @@ def add_init(app: typer.Typer, role: str, what: str) -> None:
 class Place:
     """Which board a role is for, and how it is reached."""
 
-    board: str
+    board: str | list[str]
     genesis: str
     proxy: str
     ca_file: Path | None

@@ -11,8 +11,9 @@ import secrets
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from http import HTTPStatus
 from pathlib import Path
-from typing import Final, NoReturn
+from typing import Final
 
 from anofel import stopping
 from anofel.board import snapshot
@@ -22,21 +23,25 @@ from anofel.board.committee_keys import CommitteeKeys
 from anofel.board.interface import OnBlock
 from anofel.board.log import merkle_root
 from anofel.board.openings import Openings
+from anofel.board.rule import Rejected
 from anofel.board.state import State
 from anofel.board.verification import Verifier
 from anofel.board.waits import duration, lasting
 from anofel.disk.files import replace_file
 from anofel.errors import AnofelError, InvalidInput, InvalidSignature, PeerUnreachable, VerificationError
 from anofel.ids import BlobHash, GenesisHash
+from anofel.light_client.nodes import ask_some
 from anofel.light_client.remote import (
     NotFromBoard,
+    Stated,
     another_genesis,
     check_key,
     fetch_blob,
     remote_blocks,
+    remote_claim,
     remote_genesis,
-    remote_height,
     remote_key,
+    remote_signed_header,
     send_blob,
     send_posting,
 )
@@ -44,7 +49,7 @@ from anofel.light_client.trust import require_trusted_keys
 from anofel.light_client.watch import Watch
 from anofel.messages import Blob, Block, Genesis, Header, Posting, Receipt, receipt_bytes
 from anofel.messages.postings import posting_id
-from anofel.network.transport import Transport
+from anofel.network.transport import Refused, Transport, first_refusal
 from anofel.pki.certificates import CertificateRefused, Purpose, verify_chain
 from anofel.proofs.keys import ROLES, STATEMENTS, KeyDirectory, KeyRole, StatementName, key_file_name
 from anofel.proofs.statements import RegistrationVerifier, SubmissionVerifier
@@ -162,11 +167,57 @@ class LightClient:
         Raises ``BoardMisbehaved``, ``PeerUnreachable``.
         """
         start = self.state.height
-        theirs = remote_height(self.transport, start)
-        while self.state.height < theirs:
-            self._take(remote_blocks(self.transport, self.state.height + 1, self.watch.waited), on_block)
+        reached = False
+        for claim in self._claims():
+            self._check_tip(claim)
+            try:
+                self._catch_up(claim, on_block)
+                reached = True
+            except PeerUnreachable:  # a height that one node claims and nobody hands out
+                if not reached:
+                    raise
         self.watch.look(self.state.height, self.state.time)
         return self.state.height - start
+
+    @property
+    def faulty(self) -> int:
+        """f: how many of the nodes may lie."""
+        return self.state.validators.eras.at(self.state.height).faulty
+
+    def _claims(self) -> list[Stated]:
+        """Ask f + 1 different nodes where the board stands; of several, one that lags is passed over."""
+        least = self.state.height if len(self.transport.addresses) == 1 else 0
+        found = ask_some(
+            self.transport, lambda node: remote_claim(node, least), self.faulty + 1, first_refusal
+        )
+        return sorted(found, key=lambda claim: claim.height)
+
+    def _catch_up(self, claim: Stated, on_block: OnBlock | None) -> None:
+        """Take the blocks up to a height that a node claims, from whoever hands them out.
+
+        Raises ``PeerUnreachable`` if nobody does.
+        """
+        while self.state.height < claim.height:
+            missing: PeerUnreachable | None = None
+            for node in self.transport.nodes():
+                try:
+                    self._take(remote_blocks(node, self.state.height + 1, self.watch.waited), on_block, node)
+                    break
+                except PeerUnreachable as error:
+                    missing = error
+            else:
+                assert missing is not None, "there is a node"
+                raise missing
+
+    def _check_tip(self, claim: Stated) -> None:
+        """Ask a node that names another last block than ours for the signatures under it."""
+        ours = self._store.header(claim.height)
+        if not claim.tip or ours is None or ours.hash(self.genesis.hash) == claim.tip:
+            return
+        with suppress(PeerUnreachable):  # it said so, and nobody signed it
+            theirs = remote_signed_header(claim.node, self.genesis, self.state.validators.eras, claim.height)
+            if theirs.header.hash(self.genesis.hash) != ours.hash(self.genesis.hash):
+                raise self._forked(claim.height, theirs)
 
     def wait_for(
         self,
@@ -210,8 +261,28 @@ class LightClient:
     # Writing
 
     def post(self, posting: Posting) -> None:
-        """Post; a retry sends the same bytes. Raises ``Refused`` with the code of the rule."""
-        send_posting(self.transport, posting)
+        """Post to f + 1 nodes; a retry sends the same bytes.
+
+        Raises ``Refused`` with the code of a rule where the rules say so on this client's own copy of the
+        board, or more than f nodes.
+        """
+
+        def believe(refusal: Refused, nodes: int) -> Refused | None:
+            return refusal if nodes > self.faulty else self._own_refusal(posting)
+
+        send_posting(self.transport, posting, self.faulty + 1, believe)
+
+    def _own_refusal(self, posting: Posting) -> Refused | None:
+        """What the rules say to a posting that a block took which began now."""
+        fork = self.chain.fork()
+        fork.begin(int(time.time()))
+        try:
+            fork.offer(posting.data)
+        except Rejected as error:
+            return Refused(error.code, str(error), HTTPStatus.UNPROCESSABLE_ENTITY)
+        except (AttachmentMissing, PeerUnreachable):  # a blob that is needed to judge is not here
+            return None
+        return None
 
     def upload(self, data: bytes | Path) -> Blob:
         """Store a blob and return it with receipts of a quorum of holders; each is verified."""
@@ -228,7 +299,10 @@ class LightClient:
                 raise NotFromBoard(f"The node brought receipts of fewer than {quorum} holders.")
             return blob
 
-        return send_blob(self.transport, sha256, data, read)
+        def believe(refusal: Refused, nodes: int) -> Refused | None:
+            return refusal if nodes > self.faulty else None
+
+        return send_blob(self.transport, sha256, data, read, believe)
 
     def _check_receipt(self, blob: Blob, receipt: Receipt) -> None:
         signed = receipt_bytes(self.genesis.hash, blob.sha256, blob.length, receipt.expires)
@@ -244,8 +318,8 @@ class LightClient:
 
     # Blocks
 
-    def _take(self, blocks: list[Block], on_block: OnBlock | None) -> None:
-        """Verify blocks that follow the last one, keep them, and show them.
+    def _take(self, blocks: list[Block], on_block: OnBlock | None, node: Transport) -> None:
+        """Verify blocks of a node that follow the last one, keep them, and show them.
 
         Blocks that change nothing are kept together, in one transaction. Each of the others is kept and
         shown before the next one is looked at. What ends this leaves the blocks before it on disk, and
@@ -258,7 +332,7 @@ class LightClient:
                 quiet = block.header.previous == self.state.tip and _is_quiet(last, block)
                 if not quiet:
                     self._keep(held, on_block)
-                self._follow(block)
+                self._follow(block, node)
                 held.append(block)
                 if not quiet:
                     self._keep(held, on_block)
@@ -287,18 +361,18 @@ class LightClient:
             for block in kept:
                 on_block(block)
 
-    def _follow(self, block: Block) -> None:
+    def _follow(self, block: Block, node: Transport) -> None:
         """Verify a block and take it. Raises ``BoardMisbehaved`` for what is signed, or unreachable."""
         height, tip = self.state.height + 1, self.state.tip
         if merkle_root(posting_id(data) for data in block.postings) != block.header.postings:
-            raise self._unsigned(height)
+            raise _unsigned(node, height)
         try:
             self.chain.follow(block)
         except InvalidBlock as error:
             if not error.signed or not self._is_signed(block):
-                raise self._unsigned(height) from error
+                raise _unsigned(node, height) from error
             if block.header.previous != tip and height > 1:
-                self._report_fork(block)
+                raise self._fork_before(block) from None
             raise self._caught(f"block-{height}", block.to_bytes(), str(error)) from None
 
     def _is_signed(self, block: Block) -> bool:
@@ -308,25 +382,27 @@ class LightClient:
             return False
         return True
 
-    def _unsigned(self, height: int) -> PeerUnreachable:
-        return PeerUnreachable(
-            f"{self.transport.address} sent a block {height} that the board's validators did not sign."
-        )
+    def _fork_before(self, block: Block) -> BoardMisbehaved:
+        """Find the other block that a signed one names as the one before it, where we have ours.
 
-    def _report_fork(self, block: Block) -> NoReturn:
-        """Keep our last block, and theirs that a block names as the one before it: both are signed.
-
-        If the node does not hand it out, the block that names it is evidence as well.
+        If no node hands it out, the block that names it is evidence as well.
         """
         height, theirs = self.state.height, block
-        with suppress(PeerUnreachable):
-            (found, *_) = remote_blocks(self.transport, height)
-            if found.header.hash(self.genesis.hash) == block.header.previous and self._is_signed(found):
-                theirs = found
+        for node in self.transport.nodes():
+            with suppress(PeerUnreachable):
+                (found, *_) = remote_blocks(node, height)
+                is_named = found.header.hash(self.genesis.hash) == block.header.previous
+                if is_named and self._is_signed(found):
+                    theirs = found
+                    break
+        return self._forked(height, theirs)
+
+    def _forked(self, height: int, theirs: Block) -> BoardMisbehaved:
+        """Keep our block of a height and what contradicts it: both are signed."""
         ours = self._store.block(height)
         if ours is not None:
             self._keep_evidence(f"fork-{height}-ours", ours.to_bytes())
-        raise self._caught(
+        return self._caught(
             f"fork-{height}-theirs",
             theirs.to_bytes(),
             f"The board forked: its validators signed two different blocks {height}.",
@@ -376,6 +452,10 @@ class LightClient:
 
     def _fetch_blob(self, sha256: BlobHash, path: Path) -> None:
         fetch_blob(self.transport, self.genesis, sha256, path)
+
+
+def _unsigned(node: Transport, height: int) -> PeerUnreachable:
+    return PeerUnreachable(f"{node.name} sent a block {height} that the board's validators did not sign.")
 
 
 def _is_quiet(last: Header | None, block: Block) -> bool:

@@ -5,11 +5,15 @@ that count, and its caller hears ``PeerUnreachable`` for all others:
 
 1. heights, blocks, genesis and keys: what can be read. No refusal counts.
 2. a posting: that it was taken, with its own name, or the code of a rule of the board.
-3. a blob that is fetched: bytes with its hash, or that the node has it not or no longer.
+3. a blob that is fetched: bytes with its hash, or that none of the nodes has it.
 4. a blob that is stored: a receipt with a valid signature, or that it is too large.
+
+Of several nodes each question goes to one that is drawn for it. What nothing here can check, where the board
+stands and whether a posting is refused, is asked of several.
 """
 
 import hashlib
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final, TypeVar
@@ -21,10 +25,11 @@ from anofel.board.chain import InvalidBlock, verify_commit
 from anofel.board.framing import unframe
 from anofel.board.rule import RULES
 from anofel.board.validators import Eras
-from anofel.errors import VerificationError
+from anofel.errors import PeerUnreachable, VerificationError
 from anofel.ids import BlobHash, GenesisHash
+from anofel.light_client.nodes import ask_some
 from anofel.messages import Block, Genesis, Posting
-from anofel.network.transport import Body, Refused, Transport
+from anofel.network.transport import Believe, Body, Refused, Transport
 from anofel.proofs.keys import KeyRole, StatementName, pin_name, served_name
 
 MAX_SYNC_BYTES: Final = 64 << 20
@@ -39,7 +44,19 @@ MAX_KEY_BYTES: Final = 4 << 20
 NOT_THERE: Final = frozenset({"blob-unknown", "blob-pruned"})
 TOO_LARGE: Final = frozenset({"blob-too-large", "body-too-large"})
 
+_HASH: Final = re.compile(r"[0-9a-f]{64}")
+
 T = TypeVar("T")
+
+
+class Stated(msgspec.Struct, frozen=True):
+    """Where a node says that the board stands. Nothing in it is signed."""
+
+    height: int
+    tip: bytes
+    """The hash of that block, as far as the node says it."""
+    node: Transport
+    """Who says so."""
 
 
 class NotFromBoard(VerificationError):
@@ -50,6 +67,7 @@ class NotFromBoard(VerificationError):
 
 class _Status(msgspec.Struct):
     height: int
+    tip: str = ""
 
 
 class _Taken(msgspec.Struct):
@@ -103,14 +121,20 @@ def remote_height(transport: Transport, verified: int = 0) -> int:
 
     Nothing in it is signed, so a lower one shows nothing: it is a node that lags, or somebody else.
     """
+    return remote_claim(transport, verified).height
 
-    def read(data: bytes) -> int:
-        height = read_json(data, _Status).height
-        if not 0 <= height <= MAX_HEIGHT:
+
+def remote_claim(transport: Transport, least: int = 0) -> Stated:
+    """Return where a node says that the board stands; a height below ``least`` is no answer."""
+
+    def read(data: bytes) -> Stated:
+        said = read_json(data, _Status)
+        if not 0 <= said.height <= MAX_HEIGHT:
             raise NotFromBoard("The node states no height.")
-        if height < verified:
-            raise NotFromBoard(f"The node states {height} blocks, and {verified} are verified here.")
-        return height
+        if said.height < least:
+            raise NotFromBoard(f"The node states {said.height} blocks, and {least} are verified here.")
+        tip = bytes.fromhex(said.tip) if _HASH.fullmatch(said.tip) else b""
+        return Stated(said.height, tip, transport)
 
     return transport.ask("GET", "/v1/status", read)
 
@@ -122,9 +146,23 @@ def remote_signed_height(transport: Transport, genesis: Genesis, validators: Era
     evidence: the block that they sign at that height one day is another. ``validators``: as far as they are
     known here; a header of validators who came after that does not count.
     """
-    height = remote_height(transport, verified)
+    missing: PeerUnreachable | None = None
+    for node in transport.nodes():  # the height is that of whoever hands out the header
+        try:
+            height = remote_height(node, verified)
+            if height > verified:
+                remote_signed_header(node, genesis, validators, height)
+            return height
+        except PeerUnreachable as error:
+            missing = error
+    assert missing is not None, "there is a node"
+    raise missing
 
-    def read(data: bytes) -> int:
+
+def remote_signed_header(transport: Transport, genesis: Genesis, validators: Eras, height: int) -> Block:
+    """Return a block without its postings that its validators signed. Raises ``PeerUnreachable``."""
+
+    def read(data: bytes) -> Block:
         blocks = unframe(data)
         if len(blocks) != 1 or blocks[0].header.height != height:
             raise NotFromBoard(f"The node claims to have block {height} and sent another header.")
@@ -132,10 +170,8 @@ def remote_signed_height(transport: Transport, genesis: Genesis, validators: Era
             verify_commit(genesis, validators, blocks[0])
         except InvalidBlock as error:
             raise NotFromBoard(f"The header that the node claims to have does not count. {error}") from None
-        return height
+        return blocks[0]
 
-    if height == verified:
-        return height
     return transport.ask("GET", f"/v1/headers?from={height}&limit=1", read, max_bytes=MAX_SYNC_BYTES)
 
 
@@ -159,27 +195,49 @@ def remote_blocks(transport: Transport, first: int, waited: Callable[[], float] 
     return transport.ask("GET", f"/v1/blocks?from={first}&limit={MAX_BLOCKS}", read, max_bytes=MAX_SYNC_BYTES)
 
 
-def send_posting(transport: Transport, posting: Posting) -> None:
-    """Offer a posting. Raises ``Refused`` with the code of a rule."""
+def send_posting(transport: Transport, posting: Posting, takers: int, believe: Believe) -> None:
+    """Offer a posting until so many different nodes took it, or all were asked.
+
+    Raises ``Refused`` with the code of a rule, if ``believe`` says so.
+    """
 
     def read(data: bytes) -> None:
         if read_json(data, _Taken).id != posting.id.hex():
             raise NotFromBoard("The node took another posting.")
 
-    transport.ask("POST", "/v1/postings", read, body=posting.data, codes=RULES)
+    def offer(node: Transport) -> None:
+        node.ask("POST", "/v1/postings", read, body=posting.data, codes=RULES)
+
+    ask_some(transport, offer, takers, believe)
 
 
-def send_blob(transport: Transport, sha256: BlobHash, data: Body, read: Callable[[bytes], T]) -> T:
-    """Store a blob and return what ``read`` makes of the receipt. Raises ``Refused`` if it is too large."""
-    return transport.ask("PUT", f"/v1/blobs/{sha256.hex()}", read, body=data, codes=TOO_LARGE)
+def send_blob(
+    transport: Transport, sha256: BlobHash, data: Body, read: Callable[[bytes], T], believe: Believe
+) -> T:
+    """Store a blob and return what ``read`` makes of the receipts.
+
+    Raises ``Refused`` if it is too large and ``believe`` says so.
+    """
+    path = f"/v1/blobs/{sha256.hex()}"
+    return transport.ask("PUT", path, read, body=data, codes=TOO_LARGE, believe=believe)
 
 
 def fetch_blob(transport: Transport, genesis: Genesis, sha256: BlobHash, path: Path) -> None:
     """Fetch a blob into a file, checked against its hash. Raises ``AttachmentMissing``."""
     largest = max(genesis.limits.max_key_bytes, genesis.limits.max_model_bytes)
+    number = len(transport.addresses)
+
+    def believe(refusal: Refused, nodes: int) -> Refused | None:
+        return refusal if nodes >= number else None
+
     try:
         transport.download(
-            f"/v1/blobs/{sha256.hex()}", path, max_bytes=largest, sha256=sha256, codes=NOT_THERE
+            f"/v1/blobs/{sha256.hex()}",
+            path,
+            max_bytes=largest,
+            sha256=sha256,
+            codes=NOT_THERE,
+            believe=believe,
         )
     except Refused as error:
         raise AttachmentMissing(sha256) from error

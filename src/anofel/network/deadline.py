@@ -13,13 +13,17 @@ import httpcore2
 
 PIECE_BYTES: Final = 1 << 16
 """What is written between two looks at the clock."""
+SLOWEST: Final = 1 << 14
+"""A peer that is hurried has to move so many bytes a second."""
 
 
 class DeadlineBackend(httpcore2.NetworkBackend):
     """Connections for one message. :meth:`close` closes them all, also those that a failed handshake left."""
 
-    def __init__(self, deadline: float, silence: float) -> None:
+    def __init__(self, deadline: float, silence: float, *, hurry: float | None = None) -> None:
+        """``hurry``: seconds that the peer has beside those in which it moves ``SLOWEST`` bytes each."""
         self._deadline, self._silence = deadline, silence
+        self._cut = None if hurry is None else time.monotonic() + hurry
         self._backend = httpcore2.SyncBackend()
         self._streams: list[httpcore2.NetworkStream] = []
 
@@ -43,10 +47,16 @@ class DeadlineBackend(httpcore2.NetworkBackend):
 
     def patience(self, late: type[Exception], timeout: float | None = None) -> float:
         """Return how long the next operation may take. Raises ``late`` when the time is over."""
-        left = self._deadline - time.monotonic()
+        end = self._deadline if self._cut is None else min(self._deadline, self._cut)
+        left = end - time.monotonic()
         if left <= 0:
             raise late("the time is over")
         return min(left, self._silence, self._silence if timeout is None else timeout)
+
+    def moved(self, number: int) -> None:
+        """Note that so many bytes came or went."""
+        if self._cut is not None:
+            self._cut += number / SLOWEST
 
     def _watch(self, stream: httpcore2.NetworkStream) -> "DeadlineStream":
         self._streams.append(stream)
@@ -61,13 +71,17 @@ class DeadlineStream(httpcore2.NetworkStream):
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
         """Read some bytes."""
-        return self._stream.read(max_bytes, self._backend.patience(httpcore2.ReadTimeout, timeout))
+        data = self._stream.read(max_bytes, self._backend.patience(httpcore2.ReadTimeout, timeout))
+        self._backend.moved(len(data))
+        return data
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
         """Write all bytes."""
         for start in range(0, len(buffer), PIECE_BYTES):
             patience = self._backend.patience(httpcore2.WriteTimeout, timeout)
-            self._stream.write(buffer[start : start + PIECE_BYTES], patience)
+            piece = buffer[start : start + PIECE_BYTES]
+            self._stream.write(piece, patience)
+            self._backend.moved(len(piece))
 
     def close(self) -> None:
         """Close the connection."""

@@ -5,17 +5,21 @@
 
 Between here and the board anybody may answer. What counts as an answer is what the caller can read, or a
 refusal with a code that the caller knows; everything else is as if nobody had answered, and is tried again.
-``docs/transport.md`` says what this hides and what it does not. The library is ``httpcore2``, the lower layer
-of httpx2: it sends the headers it is given and no others, keeps no cookies and reads no environment.
+A board may have several nodes: each message goes to one of them, drawn anew, and to the next one where that
+one gives no answer. ``docs/transport.md`` says what this hides and what it does not. The library is
+``httpcore2``, the lower layer of httpx2: it sends the headers it is given and no others, keeps no cookies and
+reads no environment.
 """
 
 import contextlib
+import copy
 import hashlib
 import os
 import secrets
 import ssl
 import time
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Container, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NoReturn, TypeVar
 
@@ -40,11 +44,16 @@ MAX_PROBLEM: Final = 1 << 16
 MAX_DETAIL: Final = 500
 MAX_CODE: Final = 64
 MAX_PAUSE: Final = 30.0
+MAX_NODES: Final = 32
+HURRY: Final = 10.0
+"""So long one of several nodes may keep a message waiting, twice as long in the next attempt."""
 RETRIED: Final = frozenset({429, 502, 503, 504})
 """Statuses that say: not now."""
 
 Body = bytes | Path
 """What is sent; a file is read again for every attempt."""
+Believe = Callable[["Refused", int], "Refused | None"]
+"""What to raise for a refusal that so many different nodes gave; None to ask the next node."""
 OnWait = Callable[[str, float], None]
 """Told what went wrong and for how many seconds we wait before we send the same bytes again."""
 
@@ -73,6 +82,11 @@ class Refused(AnofelError):
         self.detail = detail
         self.status = status
 
+    @property
+    def is_passing(self) -> bool:
+        """Whether it says "not now" by its status, rather than "no"."""
+        return self.status in RETRIED or self.status >= 500
+
 
 class _NotNow(Exception):
     """An attempt failed in a way that another may not."""
@@ -82,29 +96,58 @@ class _NotNow(Exception):
         self.final, self.pause = final, pause
 
 
+def first_refusal(refusal: "Refused", _nodes: int) -> "Refused | None":
+    """Believe whoever refuses."""
+    return refusal
+
+
 class Transport:
     """Messages to one board. Every attempt has its own connection and, through SOCKS, its own user name.
 
-    ``timeout`` bounds a silence, ``patience`` a whole call with all its attempts; both in seconds.
+    ``base_url``: the board's address, or those of several of its nodes. Each message goes through them in an
+    order of its own, drawn anew: a node that one prefers would be a mark on who asks. ``attempts`` is how
+    often each is asked. ``timeout`` bounds a silence, ``patience`` a whole call with all its attempts,
+    ``hurry`` how long one of several nodes may take beside a second for each ``SLOWEST`` bytes; all in
+    seconds.
     """
 
     def __init__(
         self,
-        base_url: str,
+        base_url: str | Sequence[str],
         proxy: str | None = None,
         ca_file: Path | None = None,
         timeout: float = 30.0,
         *,
         patience: float = 300.0,
         attempts: int = 5,
+        hurry: float = HURRY,
         on_wait: OnWait = lambda _words, _seconds: None,
     ) -> None:
-        self.address = BoardAddress.parse(base_url)
+        self.addresses = parse_addresses(base_url)
         self.proxy = None if proxy is None else ProxyAddress.parse(proxy)
-        if timeout <= 0 or patience <= 0 or attempts < 1:
-            raise InvalidInput("Timeout, patience and attempts must be positive.")
+        if timeout <= 0 or patience <= 0 or attempts < 1 or hurry <= 0:
+            raise InvalidInput("Timeout, patience, attempts and hurry must be positive.")
         self._timeout, self._patience, self._attempts, self._on_wait = timeout, patience, attempts, on_wait
-        self._tls = _tls_context(ca_file) if self.address.scheme == "https" else None
+        self._hurry = hurry if len(self.addresses) > 1 else None
+        is_tls = any(address.scheme == "https" for address in self.addresses)
+        self._tls = _tls_context(ca_file) if is_tls else None
+
+    @property
+    def name(self) -> str:
+        """The board's address, or how many it has, for people."""
+        many = f"The board at {len(self.addresses)} addresses"
+        return str(self.addresses[0]) if len(self.addresses) == 1 else many
+
+    def nodes(self) -> "list[Transport]":
+        """Return a transport to each node alone, in an order drawn anew; one that is alone is this one."""
+        if len(self.addresses) == 1:
+            return [self]
+        made = []
+        for address in drawn_order(self.addresses):
+            one = copy.copy(self)
+            one.addresses, one._attempts = (address,), 1
+            made.append(one)
+        return made
 
     @property
     def warning(self) -> str | None:
@@ -121,14 +164,15 @@ class Transport:
         content_type: str = OCTETS,
         max_bytes: int = MAX_ANSWER,
         codes: Container[str] | None = frozenset(),
+        believe: Believe = first_refusal,
     ) -> _T:
         """Send a message and return what ``read`` makes of the answer; the same bytes may arrive twice.
 
         An answer for which ``read`` raises is none. Raises ``Refused`` for the ``codes`` alone, or for
-        every code where they are None, and ``PeerUnreachable``.
+        every code where they are None, if ``believe`` says so, and ``PeerUnreachable``.
         """
-        kind = None if body is None else content_type
-        return self._call(method, path, body, kind, codes, lambda answer: _collect(answer, max_bytes), read)
+        message = _Message(method, path, body, None if body is None else content_type, codes, believe)
+        return self._call(message, lambda answer: _collect(answer, max_bytes), read)
 
     def get(self, path: str, *, max_bytes: int = MAX_ANSWER) -> bytes:
         """Fetch something small into memory, from a peer whose refusals have any code."""
@@ -150,71 +194,79 @@ class Transport:
         max_bytes: int,
         sha256: BlobHash | None = None,
         codes: Container[str] = frozenset(),
+        believe: Believe = first_refusal,
     ) -> int:
         """Fetch into a file that appears whole, checked against its hash; returns its length."""
-        return self._call(
-            "GET", path, None, None, codes, lambda answer: _save(answer, target, max_bytes, sha256), int
-        )
+        message = _Message("GET", path, None, None, codes, believe)
+        return self._call(message, lambda answer: _save(answer, target, max_bytes, sha256), int)
 
-    def _call(
-        self,
-        method: str,
-        path: str,
-        body: Body | None,
-        content_type: str | None,
-        codes: Container[str] | None,
-        take: Callable[[_Answer], _Raw],
-        read: Callable[[_Raw], _T],
-    ) -> _T:
+    def _call(self, message: "_Message", take: Callable[[_Answer], _Raw], read: Callable[[_Raw], _T]) -> _T:
         """Send a message until it is answered, refused, or the patience is over."""
-        url = httpcore2.URL(
-            scheme=self.address.scheme,
-            host=self.address.host,
-            port=self.address.port,
-            target=_target(self.address.prefix + path),
-        )
         deadline = time.monotonic() + self._patience
+        order, refusals = drawn_order(self.addresses), dict[str, set[BoardAddress]]()
         for attempt in range(1, self._attempts + 1):
-            try:
-                with interruptible(), self._exchange(method, url, body, content_type, deadline) as answer:
-                    _refuse_problems(answer, codes)
-                    taken = take(answer)
-                return _understood(read, taken)
-            except _NotNow as failure:
-                pause = _pause(attempt, failure.pause)
-                if attempt == self._attempts or time.monotonic() + pause >= deadline:
-                    self._give_up(failure, attempt)
-                self._on_wait(f"{self.address} does not answer ({failure})", pause)
-                with interruptible():
-                    time.sleep(pause)
+            failures: list[_NotNow] = []
+            for address in order:
+                try:
+                    with interruptible(), self._exchange(message, address, deadline, attempt) as answer:
+                        _refuse_problems(answer, message.codes)
+                        taken = take(answer)
+                    return _understood(read, taken)
+                except Refused as refusal:
+                    refusals.setdefault(refusal.code, set()).add(address)
+                    believed = message.believe(refusal, len(refusals[refusal.code]))
+                    if believed is not None:
+                        raise believed from None
+                    failures.append(_NotNow(f"{address} refused, which is not believed ({refusal.code})"))
+                except _NotNow as failure:
+                    failures.append(failure)
+                except PeerUnreachable as error:  # this node's certificate; others may have a good one
+                    if len(order) == 1:
+                        raise
+                    failures.append(_NotNow(str(error).rstrip(".")))
+            pause = _pause(attempt, _least_asked(failures))
+            if attempt == self._attempts or time.monotonic() + pause >= deadline:
+                self._give_up(failures, attempt)
+            self._on_wait(f"{self.name} does not answer ({failures[-1]})", pause)
+            with interruptible():
+                time.sleep(pause)
         raise AssertionError("the last attempt returns or raises")
 
-    def _give_up(self, failure: _NotNow, attempts: int) -> NoReturn:
-        if failure.final is not None:
-            raise failure.final from failure
+    def _give_up(self, failures: list["_NotNow"], attempts: int) -> NoReturn:
+        last = next((failure for failure in failures if failure.final is not None), failures[-1])
+        if last.final is not None:
+            raise last.final from last
         times = "once" if attempts == 1 else f"{attempts} times"
-        raise PeerUnreachable(f"{self.address} cannot be reached: {failure} (tried {times}).") from failure
+        raise PeerUnreachable(f"{self.name} cannot be reached: {last} (tried {times}).") from last
 
     @contextlib.contextmanager
     def _exchange(
-        self, method: str, url: httpcore2.URL, body: Body | None, content_type: str | None, deadline: float
+        self, message: "_Message", address: BoardAddress, deadline: float, attempt: int
     ) -> Iterator[_Answer]:
         """Send once, over a connection that serves nothing else."""
-        backend = DeadlineBackend(deadline, self._timeout)
-        headers = [(b"Host", self.address.authority.encode()), *HEADERS]
+        hurry = None if self._hurry is None else self._hurry * 2.0 ** (attempt - 1)
+        backend = DeadlineBackend(deadline, self._timeout, hurry=hurry)
+        url = httpcore2.URL(
+            scheme=address.scheme,
+            host=address.host,
+            port=address.port,
+            target=_target(address.prefix + message.path),
+        )
+        body = message.body
+        headers = [(b"Host", address.authority.encode()), *HEADERS]
         try:
             with contextlib.ExitStack() as stack:
                 stack.callback(backend.close)
                 content = None
                 if body is not None:
                     content, length = _content(stack, body)
-                    headers.append((b"Content-Type", str(content_type).encode()))
+                    headers.append((b"Content-Type", str(message.content_type).encode()))
                     headers.append((b"Content-Length", str(length).encode()))
                 pool = stack.enter_context(self._pool(backend))
-                yield stack.enter_context(pool.stream(method, url, headers=headers, content=content))
+                yield stack.enter_context(pool.stream(message.method, url, headers=headers, content=content))
         except _FAILURES as error:
             if isinstance(error.__cause__ or error.__context__, ssl.SSLCertVerificationError):
-                raise PeerUnreachable(f"{self.address} shows a certificate that is not trusted.") from error
+                raise PeerUnreachable(f"{address} shows a certificate that is not trusted.") from error
             raise _NotNow(_words(error)) from error
 
     def _pool(self, backend: DeadlineBackend) -> httpcore2.ConnectionPool:
@@ -228,6 +280,40 @@ class Transport:
                 network_backend=backend,
             )
         return httpcore2.HTTPProxy(self.proxy.url, ssl_context=self._tls, network_backend=backend)
+
+
+@dataclass(frozen=True)
+class _Message:
+    """What is sent, and which refusals are an answer to it."""
+
+    method: str
+    path: str
+    body: Body | None
+    content_type: str | None
+    codes: Container[str] | None
+    believe: Believe
+
+
+def parse_addresses(urls: str | Sequence[str]) -> tuple[BoardAddress, ...]:
+    """Read the addresses of a board's nodes, each once. Raises ``InvalidInput``."""
+    said = [urls] if isinstance(urls, str) else list(urls)
+    found = tuple(dict.fromkeys(BoardAddress.parse(url) for url in said))
+    if not 0 < len(found) <= MAX_NODES:
+        raise InvalidInput(f"A board has 1 to {MAX_NODES} addresses, not {len(found)}.")
+    return found
+
+
+def drawn_order(items: Sequence[_T]) -> list[_T]:
+    """Return the items in an order drawn from the system's randomness."""
+    made = list(items)
+    secrets.SystemRandom().shuffle(made)
+    return made
+
+
+def _least_asked(failures: list[_NotNow]) -> float | None:
+    """How long to wait if every node asked for a pause; one that lies prolongs nobody's."""
+    asked = [failure.pause for failure in failures if failure.pause is not None]
+    return min(asked) if asked and len(asked) == len(failures) else None
 
 
 def _tls_context(ca_file: Path | None) -> ssl.SSLContext:

@@ -107,8 +107,8 @@ class JoinDocument(Document):
     """
 
     kind: ClassVar[str] = "client-invitation"
-    board: str
-    """The board's address."""
+    board: str | list[str]
+    """The board's address, or those of several of its nodes."""
     board_ca: str
     """Roots for the board's TLS certificate, in PEM; empty for those of the system."""
     address: str

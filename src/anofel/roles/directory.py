@@ -14,7 +14,7 @@ import fcntl
 import json
 import os
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, Self
@@ -26,8 +26,8 @@ from anofel.disk.state_files import DamagedState, decode_state
 from anofel.errors import AnofelError, InvalidInput
 from anofel.ids import GenesisHash
 from anofel.light_client.client import LightClient
-from anofel.network.address import BoardAddress, ProxyAddress
-from anofel.network.transport import Transport
+from anofel.network.address import ProxyAddress
+from anofel.network.transport import Transport, parse_addresses
 from anofel.roles.outbox import Outbox
 
 CONFIG: Final = "role.toml"
@@ -58,8 +58,8 @@ class RoleConfig:
     """``role.toml``."""
 
     role: str
-    board: str
-    """The board's address."""
+    board: str | list[str]
+    """The board's address, or those of several of its nodes."""
     genesis: str
     """The hash of the board's genesis, in hexadecimal."""
     proxy: str = ""
@@ -70,7 +70,7 @@ class RoleConfig:
 
     def check(self) -> None:
         """Refuse what cannot work. Raises ``InvalidInput``."""
-        BoardAddress.parse(self.board)
+        parse_addresses(self.board)
         if self.proxy:
             ProxyAddress.parse(self.proxy)
         if len(self.genesis_hash) != 32:
@@ -111,7 +111,7 @@ class RoleDirectory:
         unlock: Unlock,
         *,
         role: str,
-        board: str,
+        board: str | Sequence[str],
         genesis_hash: GenesisHash,
         proxy: str = "",
         ca_file: Path | None = None,
@@ -124,7 +124,7 @@ class RoleDirectory:
             raise FileExists(f"{path} exists already; it is not overwritten.")
         config = RoleConfig(
             role=role,
-            board=board,
+            board=board_setting(board),
             genesis=genesis_hash.hex(),
             proxy=proxy,
             ca_file="" if ca_file is None else str(ca_file.absolute()),
@@ -181,6 +181,12 @@ class RoleDirectory:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def board_setting(addresses: str | Sequence[str]) -> str | list[str]:
+    """Return addresses as ``role.toml`` and invitations have them: one alone is a text."""
+    said = [addresses] if isinstance(addresses, str) else list(addresses)
+    return said[0] if len(said) == 1 else said
 
 
 def read_config(path: Path, *, role: str) -> RoleConfig:

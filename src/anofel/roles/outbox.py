@@ -22,7 +22,7 @@ from anofel.errors import AnofelError, InvalidInput
 from anofel.light_client.client import LightClient
 from anofel.messages import Blob, Posting
 from anofel.messages.view import View
-from anofel.network.transport import RETRIED, Refused
+from anofel.network.transport import Refused
 
 RESEND_BLOCKS: Final = 3
 """A posting that the node took is sent again if after so many blocks its role still has reason to send it."""
@@ -168,7 +168,7 @@ def may_pass(error: Refused) -> bool:
     """Whether a refusal says "not now" rather than "never"; expired receipts are renewed."""
     if error.code not in RULES or error.code in (EXPIRED.code, BLOCK_FULL.code):
         return True
-    return error.status in RETRIED or error.status >= 500
+    return error.is_passing
 
 
 def is_expired(posting: Posting, height: int) -> bool:

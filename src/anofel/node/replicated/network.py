@@ -56,6 +56,14 @@ def check_neighbour(neighbour: Neighbour) -> None:
     BoardAddress.parse(neighbour.url)
 
 
+def addresses_in(path: Path) -> list[str]:
+    """Return where the nodes of a network.toml answer over HTTP. Raises ``InvalidInput``."""
+    found = read_toml(path, Network)
+    for neighbour in found.validator:
+        BoardAddress.parse(neighbour.url)
+    return [neighbour.url for neighbour in found.validator]
+
+
 def read_network(directory: Path, genesis: Genesis) -> Network:
     """Read the file. Raises ``InvalidInput``, ``InvalidDocument``."""
     found = read_toml(directory / NETWORK, Network)

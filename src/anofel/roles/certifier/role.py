@@ -17,6 +17,7 @@ What it checks before it signs, numbered as in ``docs/certifier.md``:
 import hashlib
 import secrets
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Self
@@ -71,7 +72,7 @@ def init_certifier(
     path: Path,
     unlock: Unlock,
     *,
-    board: str,
+    board: str | Sequence[str],
     genesis_hash: GenesisHash,
     role_key: RoleKey,
     keys: KeyDirectory | None,

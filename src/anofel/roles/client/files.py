@@ -1,7 +1,7 @@
 """What a client's directory holds beside its keys: its settings, its data by reference, its credential."""
 
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -38,7 +38,7 @@ from anofel.roles.certifier.policy import load_schema
 from anofel.roles.client.journal import Journal
 from anofel.roles.client.task import Wanted
 from anofel.roles.client.trust import Aggregators, Trust
-from anofel.roles.directory import BOARD, CONFIG, RoleConfig, RoleDirectory, Setting
+from anofel.roles.directory import BOARD, CONFIG, RoleConfig, RoleDirectory, Setting, board_setting
 from anofel.storage.blocks import GENESIS, read_genesis
 from anofel.studies.dataset import Dataset
 from anofel.studies.load import load_file
@@ -177,7 +177,7 @@ def init_client(
     path: Path,
     unlock: Unlock,
     *,
-    board: str,
+    board: str | Sequence[str],
     genesis_hash: GenesisHash,
     data: Path,
     schema: Path,
@@ -204,7 +204,7 @@ def init_client(
     own: dict[str, Setting] = {"data": str(data.absolute()), **settings}
     if keys is not None:
         own["keys"] = str(keys.absolute())
-    config = RoleConfig(role=ROLE, board=board, genesis=genesis_hash.hex(), settings=own)
+    config = RoleConfig(role=ROLE, board=board_setting(board), genesis=genesis_hash.hex(), settings=own)
     checked = ClientSettings.of(config)
     if isinstance(checked.trainer, FlowerApp):
         checked.trainer.manifest()
