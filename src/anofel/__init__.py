@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from anofel.studies.dataset import Dataset
     from anofel.studies.load import hold_out, load_file, load_rows, load_study
     from anofel.tasks.task import Task
+    from anofel.track.results import read_results
 
     __version__: str
 
@@ -66,6 +67,7 @@ __all__ = [
     "load_study",
     "made_up_rows",
     "open_source",
+    "read_results",
     "split_rows",
     "study_named",
 ]
@@ -97,6 +99,7 @@ _HOMES: Final = {
     "anofel.studies.dataset": ("Dataset",),
     "anofel.studies.load": ("hold_out", "load_file", "load_rows", "load_study"),
     "anofel.tasks.task": ("Task",),
+    "anofel.track.results": ("read_results",),
 }
 _HOME_OF: Final = {name: module for module, names in _HOMES.items() for name in names}
 

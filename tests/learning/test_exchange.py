@@ -14,9 +14,11 @@ from hypothesis import strategies as st
 from safetensors.numpy import load, save
 
 from anofel.errors import InvalidInput
+from anofel.models.card import is_card_of
 from anofel.models.exchange import from_safetensors, to_safetensors
 from anofel.models.integer_model import MAX_SCALE_BITS, IntegerModel
 from anofel.models.parameters import Layout
+from anofel.tasks.example_files import example_text
 
 LAYOUT = Layout(("b", "w"), ((2,), (2, 3)))
 
@@ -144,6 +146,7 @@ def test_the_commands(tmp_path: Path) -> None:
     assert (shown["digest"], shown["parameters"]) == (model.digest().hex(), 8)
     assert shown["tensors"][1] == {"tensor": "w", "shape": "2 × 3"}
     assert anofel("model", "export", path, "--out", tensors).returncode == 0
+    assert not (tmp_path / "a.card.md").exists()
     again = anofel("model", "export", path, "--out", tensors)
     assert again.returncode == 1
     assert "exists already" in again.stderr
@@ -152,3 +155,25 @@ def test_the_commands(tmp_path: Path) -> None:
     assert (tmp_path / "b.model").read_bytes() == path.read_bytes()
     bad = anofel("model", "import", path, "--out", tmp_path / "c.model")
     assert (bad.returncode, "not a safetensors file" in bad.stderr) == (1, True)
+
+
+def test_an_exported_model_has_a_card(tmp_path: Path) -> None:
+    model = model_of(list(range(8)))
+    path = written(tmp_path / "a.model", model.to_bytes())
+    task = written(tmp_path / "task.toml", example_text("small").encode())
+
+    def export(name: str, *options: object) -> str | None:
+        done = anofel("model", "export", path, *options, "--out", tmp_path / f"{name}.safetensors")
+        assert done.returncode == 0, done.stderr
+        card = tmp_path / f"{name}.card.md"
+        return card.read_text() if card.exists() else None
+
+    assert export("without") is None
+    card = export("made", "--task", task)
+    assert card is not None
+    assert is_card_of(card, model.digest().hex())
+    assert "comes from no board" in card
+    (tmp_path / "a.card.md").write_text(f"{card}\nFetched from a board.\n")
+    assert "Fetched from a board." in (export("taken") or "")
+    (tmp_path / "a.card.md").write_text(card.replace(model.digest().hex(), "00" * 32))
+    assert export("other") is None, "the card beside it is another model's"

@@ -16,6 +16,7 @@ from anofel.board.state import Position, Progress
 from anofel.errors import InvalidInput
 from anofel.light_client.client import LightClient
 from anofel.messages import Aggregate, CountShare, Exclusion
+from anofel.models.card import is_card_of
 from anofel.models.integer_model import IntegerModel
 from anofel.models.rules import rule_of
 from anofel.network.transport import Refused
@@ -154,11 +155,19 @@ def fetch_and_check(world: Deployment, name: str, last: IntegerModel) -> None:
     found = json.loads(newest.stdout)
     assert (found["iteration"], found["model"]) == (4, f"{name}-4.model")
     assert IntegerModel.load(world.path / found["model"]).to_bytes() == last.to_bytes()
+    card = (world.path / found["card"]).read_text()
+    assert is_card_of(card, found["digest"])
+    assert f"| Genesis | {world.board.genesis.hash.hex()} |" in card
     task = Task.load(world.path / found["task"])
     assert task.name == name
     models = {number: json.loads(fetch(*genesis, "--iteration", str(number)).stdout) for number in (0, 1, 2)}
     assert models[0]["digest"] == initial_model(task).digest().hex()
     assert models[1]["digest"] == models[2]["digest"], "of iteration 2 there is no sum, so the model stays"
+    words = ["track", world.node.url, *genesis, "--tensorboard", str(world.path / "logs"), "--json"]
+    tracked = subprocess.run([sys.executable, "-m", "anofel", *words], capture_output=True, text=True)
+    assert tracked.returncode == 0, tracked.stderr
+    assert json.loads(tracked.stdout)["values"] > 8
+    assert list((world.path / "logs" / name).glob("events.*"))
     later = fetch(*genesis, "--iteration", "5")
     assert later.returncode == 1
     assert "has no model of iteration 5; it has those of 0 to 4" in later.stderr

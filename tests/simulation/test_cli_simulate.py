@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 from anofel.cli import app
 from anofel.errors import InvalidInput
 from anofel.learning.trainer import LocalUpdate
+from anofel.models.card import digest_of, is_card_of
 from anofel.models.integer_model import IntegerModel
 from anofel.models.parameters import Parameters
 from anofel.proofs.keys import KeyDirectory
@@ -45,7 +46,11 @@ def test_a_real_run_leaves_models_and_a_board_that_audits(keys: KeyDirectory, tm
     assert entry["count"] == entry["posts"] == 6
     assert 0 < entry["epsilon"] < 1
     assert set(entry["metrics"]) == {"loss", "accuracy", "auc"}
-    IntegerModel.from_bytes((out / "models" / "small-example-1.model").read_bytes())
+    model = IntegerModel.from_bytes((out / "models" / "small-example-1.model").read_bytes())
+    card = (out / "models" / "small-example-1.card.md").read_text()
+    assert is_card_of(card, digest_of(model))
+    assert "| Stands after iteration | 1 |" in card
+    assert "| 1 | summed | 6 |" in card
     assert json.loads((out / "result.json").read_text()) == document
     audited = CliRunner().invoke(app, ["audit", document["board"], "--json"], catch_exceptions=False)
     assert json.loads(audited.stdout)["sums_recomputed"] == 1

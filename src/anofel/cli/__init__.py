@@ -20,6 +20,7 @@ from anofel.cli.new import new
 from anofel.cli.predict import evaluate, predict
 from anofel.cli.privacy import privacy
 from anofel.cli.simulate import simulate
+from anofel.cli.track import track
 from anofel.errors import AnofelError
 
 MISTAKE = 70
@@ -60,6 +61,7 @@ for command, heading in (
     (evaluate, DATA),
     (look, CHECK),
     (audit, CHECK),
+    (track, CHECK),
 ):
     app.command(rich_help_panel=heading)(command)
 for group, heading in (

@@ -10,7 +10,7 @@ from anofel.cli.output import JsonOption, note, print_json, progress_bar
 from anofel.cli.role_options import FurtherBoardOption, board_addresses
 
 if TYPE_CHECKING:
-    from anofel.look.serve import LookedAt
+    from anofel.look.sources import BoardOnDisk, FollowedBoard
 
 
 def look(
@@ -35,7 +35,7 @@ def look(
     from anofel.serving.listening import listen
 
     with listen("127.0.0.1", port) as taken, ExitStack() as stack:
-        source = _source(where, further or [], genesis, proxy, ca_file, stack)
+        source = open_board(where, further or [], genesis, proxy, ca_file, stack)
         url = f"http://127.0.0.1:{taken.getsockname()[1]}/"
 
         def announce() -> None:
@@ -49,9 +49,10 @@ def look(
         serve(source, taken, announce)
 
 
-def _source(
+def open_board(
     where: str, further: list[str], genesis: str, proxy: str | None, ca_file: Path | None, stack: ExitStack
-) -> "LookedAt":
+) -> "BoardOnDisk | FollowedBoard":
+    """Open a board by the URLs of nodes or by its directory, verified. Raises ``InvalidInput``."""
     from tempfile import TemporaryDirectory
 
     from anofel.errors import InvalidInput

@@ -19,6 +19,7 @@ from anofel.cli.role_options import (
 )
 
 if TYPE_CHECKING:
+    from anofel.models.integer_model import IntegerModel
     from anofel.tasks.schema import TableSchema
 
 app = typer.Typer(no_args_is_help=True, help="Models of tasks: show, fetch, average, export and import them.")
@@ -134,7 +135,7 @@ def fetch(
     ca_file: CaFileOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Fetch a model and its task from a board, every block of which is verified from genesis on.
+    """Fetch a model, its card and its task from a board, every block of which is verified from genesis on.
 
     Examples: anofel model fetch client wards
 
@@ -142,11 +143,13 @@ def fetch(
     """
     import tempfile
 
-    from anofel.disk.files import write_new_file
+    from anofel.disk.files import replace_file, write_new_file
     from anofel.errors import InvalidInput
     from anofel.light_client.client import LightClient
-    from anofel.models.files import model_name, task_name
+    from anofel.models.card import digest_of
+    from anofel.models.files import card_of_file, model_name, task_name
     from anofel.network.transport import Transport
+    from anofel.page.facts import card_of, facts_of
     from anofel.roles.model_reader import ModelReader
     from anofel.stopping import stoppable
 
@@ -169,6 +172,7 @@ def fetch(
             with progress_bar("Verifying blocks"):
                 view.sync(on_block=reader.observe)
             found, height = reader.fetch(iteration), view.state.height
+            facts = facts_of(view.state)
         finally:
             view.close()
     model_file, task_file = (
@@ -176,15 +180,21 @@ def fetch(
         out / task_name(found.task.name),
     )
     write_new_file(model_file, found.model.to_bytes())
+    study = facts.study(found.task_id.hex())
+    assert study is not None, "the model is one of this board"
+    digest = digest_of(found.model)
+    card = card_of(facts, study, model=digest, iteration=found.iteration)
+    replace_file(card_of_file(model_file), card.encode())
     if not task_file.is_file() or task_file.read_bytes() != found.task.to_bytes():
         write_new_file(task_file, found.task.to_bytes())
     content = {
         "model": str(model_file),
         "task": str(task_file),
+        "card": str(card_of_file(model_file)),
         "id": found.task_id.hex(),
         "iteration": found.iteration,
         "newest": found.newest,
-        "digest": found.model.digest().hex(),
+        "digest": digest,
         "verified_blocks": height,
     }
     show("Fetched", content, as_json=as_json)
@@ -247,12 +257,15 @@ def export(
 ) -> None:
     """Write a model as safetensors, for PyTorch and others, or as ONNX, which others run as it stands.
 
+    Its card goes with it: the one beside the model, or one made of --task.
+
     Examples: anofel model export run/models/digits-5.model --out lenet5.safetensors
 
     anofel model export run/models/wards-5.model --task wards/task.toml --format onnx --out wards.onnx
     """
-    from anofel.disk.files import write_new_file
+    from anofel.disk.files import replace_file, write_new_file
     from anofel.errors import InvalidInput
+    from anofel.models.files import card_of_file
     from anofel.models.integer_model import IntegerModel
 
     found = IntegerModel.load(model)
@@ -272,8 +285,30 @@ def export(
 
         say_what_a_trainer_may(trainer)
         data = to_onnx(Classifier.load(model, task, trainer))
+    card = _card(model, found, task)
     write_new_file(out, data)
-    show("Exported", {"file": str(out), "parameters": found.layout.size}, as_json=as_json)
+    content: dict[str, Any] = {"file": str(out), "parameters": found.layout.size}
+    if card is None:
+        note("It has no card: none stands beside the model, and --task does not say what the model is of.")
+    else:
+        replace_file(card_of_file(out), card.encode())
+        content["card"] = str(card_of_file(out))
+    show("Exported", content, as_json=as_json)
+
+
+def _card(path: Path, model: "IntegerModel", task: Path | None) -> str | None:
+    """Give the card beside a model if it is that model's; otherwise make one, if the task is known."""
+    from anofel.disk.files import read_small_file
+    from anofel.models.card import digest_of, is_card_of, model_card
+    from anofel.models.files import card_of_file
+    from anofel.tasks.task import Task
+
+    beside, digest = card_of_file(path), digest_of(model)
+    if beside.is_file():
+        text = read_small_file(beside).decode(errors="replace")
+        if is_card_of(text, digest):
+            return text
+    return None if task is None else model_card(Task.load(task), digest=digest)
 
 
 @app.command("import")

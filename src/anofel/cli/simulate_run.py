@@ -107,12 +107,12 @@ class _Journal:
         if record is not None and not record.document:
             record.write(self.document())
 
-    def add(self, result: "IterationResult") -> None:
-        """Keep the result of an iteration."""
+    def add(self, result: "IterationResult", card: str) -> None:
+        """Keep the result of an iteration, and the card of its model."""
         is_best = self.best.watch(result)
         self.iterations.append(result.document())
         if self._record is not None:
-            self._record.keep(result, is_best=is_best)
+            self._record.keep(result, card, is_best=is_best)
             self._record.write(self.document())
         note(_line(result))
 
@@ -145,7 +145,7 @@ def _run(parts: Sequence["SimulatedTask"], settings: Settings, iterations: int, 
             with _simulation(parts, settings, journal.board, show_progress) as simulation:
                 journal.insecure = simulation.switched_off
                 for result in simulation.run(iterations):
-                    journal.add(result)
+                    journal.add(result, simulation.card(result))
                     if journal.best.is_over and result.task == parts[-1].task.name:
                         note(f"Stopped early: no model was better for {settings.patience} iterations.")
                         break

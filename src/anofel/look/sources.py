@@ -7,14 +7,13 @@ from pathlib import Path
 
 from anofel import stopping
 from anofel.board.attachments import AttachmentMissing, DamagedBlob
-from anofel.board.state import State
 from anofel.board.verification import Verifier
-from anofel.errors import AnofelError, InvalidInput
+from anofel.errors import AnofelError
 from anofel.ids import BlobHash, GenesisHash, PostingId
 from anofel.light_client.client import LightClient
 from anofel.messages import Block
 from anofel.node.reader import BlockReader
-from anofel.page.facts import BoardFacts, Tip, board_facts
+from anofel.page.facts import BoardFacts, facts_of
 from anofel.proofs.keys import read_key_file
 from anofel.proofs.statements import RegistrationVerifier, SubmissionVerifier
 from anofel.storage.attachments import DirectoryAttachments
@@ -36,6 +35,11 @@ class _ReadBoard:
 
     async def facts(self) -> BoardFacts:
         """Say what the board looks like after its last block."""
+        return self._facts
+
+    @property
+    def now(self) -> BoardFacts:
+        """The same for those who do not wait."""
         return self._facts
 
     def block(self, height: int) -> Block | None:
@@ -68,7 +72,7 @@ class BoardOnDisk(_ReadBoard):
         finally:
             store.close()
         self.genesis_hash = chain.genesis.hash
-        self._facts = _facts_of(chain.state)
+        self._facts = facts_of(chain.state)
         self._reader, self._attachments = BlockReader(directory), attachments
 
     def blob(self, sha256: BlobHash) -> bytes:
@@ -95,7 +99,7 @@ class FollowedBoard(_ReadBoard):
         self._follower = threading.Thread(target=self._follow, name="anofel-look", daemon=True)
         self._reader = BlockReader(client.directory)
         self.genesis_hash: GenesisHash = client.genesis.hash
-        self._facts = _facts_of(client.state)
+        self._facts = facts_of(client.state)
 
     def blob(self, sha256: BlobHash) -> bytes:
         """Return a blob, fetched if need be; its bytes are those of its name.
@@ -128,7 +132,7 @@ class FollowedBoard(_ReadBoard):
         while not self._over.wait(self._client.poll_seconds()):
             try:
                 self._client.sync()
-                self._facts = _facts_of(self._client.state)
+                self._facts = facts_of(self._client.state)
                 trouble = ""
             except stopping.Stopped:
                 return
@@ -144,9 +148,3 @@ class FollowedBoard(_ReadBoard):
 def _passes(error: AnofelError) -> bool:
     """Whether trying again may help."""
     return error.exit_code == 3
-
-
-def _facts_of(state: State) -> BoardFacts:
-    if state.height == 0:
-        raise InvalidInput("The board has no block yet.")
-    return board_facts(state, Tip(height=state.height, hash=state.tip.hex(), time=state.time), {})

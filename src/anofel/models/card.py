@@ -56,18 +56,25 @@ class Course:
     """What protects nobody on this board."""
 
 
-def model_card(task: Task, *, digest: str = "", course: Course | None = None) -> str:
+def model_card(
+    task: Task, *, digest: str = "", course: Course | None = None, iteration: int | None = None
+) -> str:
     """Write the card of a task's model.
 
-    ``digest`` is the SHA-256 of the model file in hexadecimal; without a ``course`` the model comes from no
-    board that anybody can check, and the card says so.
+    ``iteration`` is the one that it stands after, ``digest`` the SHA-256 of the model file in hexadecimal.
+    Without a ``course`` the model comes from no board that anybody can check, and the card says so.
     """
     parts = [_head(task, digest, course), f"# {_text(task.name)}\n"]
-    parts += [_intended(task), _promise(task, course), _origin(task, digest, course)]
+    parts += [_intended(task), _promise(task, course), _origin(task, digest, course, iteration)]
     if course is not None and course.iterations:
         parts.append(_iterations(course))
     parts.append(_limits(task, course))
     return "\n".join(parts)
+
+
+def is_card_of(card: str, digest: str) -> bool:
+    """Whether a card is that of the model with this digest."""
+    return f'\n  model_sha256: "{digest}"\n' in card.partition("\n---\n")[0] + "\n"
 
 
 def digest_of(model: IntegerModel) -> str:
@@ -170,8 +177,10 @@ def _epsilon(value: float | None, relation: str) -> str:
     return f"not stated ({relation})" if value is None else f"{value:.3f} ({relation})"
 
 
-def _origin(task: Task, digest: str, course: Course | None) -> str:
+def _origin(task: Task, digest: str, course: Course | None, iteration: int | None) -> str:
     rows = [("Task digest", task.digest().hex())]
+    if iteration is not None:
+        rows.append(("Stands after iteration", str(iteration)))
     if digest:
         rows.append(("Model file, SHA-256", digest))
     if course is None:

@@ -26,6 +26,7 @@ from anofel.board.state import (
 )
 from anofel.committee.schemes import NAMES
 from anofel.disk.sections import canonical_json, json_values
+from anofel.errors import InvalidInput
 from anofel.models.card import CardIteration, Course, model_card
 from anofel.page.words import OUTCOMES, PROGRESS, UNITS
 from anofel.privacy.metric_slots import reported_metrics
@@ -276,8 +277,15 @@ def _run(run: KeyRun) -> RunFacts:
     )
 
 
-def card_of(board: BoardFacts, study: StudyFacts) -> str:
-    """Write the card of a study's current model, as far as this board went."""
+def facts_of(state: State) -> BoardFacts:
+    """Say what a verified board looks like after its last block. Raises ``InvalidInput`` before the first."""
+    if state.height == 0:
+        raise InvalidInput("The board has no block yet.")
+    return board_facts(state, Tip(height=state.height, hash=state.tip.hex(), time=state.time), {})
+
+
+def card_of(board: BoardFacts, study: StudyFacts, *, model: str = "", iteration: int | None = None) -> str:
+    """Write the card of a study's current model, or of the one with a digest, as far as this board went."""
     committee = next(one for one in board.committees if one.key_id == study.committee)
     course = Course(
         board=board.name,
@@ -296,7 +304,7 @@ def card_of(board: BoardFacts, study: StudyFacts) -> str:
         insecure=board.insecure,
     )
     task, _ = _read(canonical_json(study.document))
-    return model_card(task, digest=study.model or "", course=course)
+    return model_card(task, digest=model or study.model or "", course=course, iteration=iteration)
 
 
 # Bundles

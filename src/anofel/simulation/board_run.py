@@ -23,6 +23,8 @@ from anofel.committee.interface import KeyProgress, Report
 from anofel.errors import InvalidInput
 from anofel.ids import TaskId
 from anofel.messages import Posting
+from anofel.models.card import digest_of
+from anofel.page.facts import card_of, facts_of
 from anofel.phase1_setup.step1d_announcement import announce, ledger_entry, post_model
 from anofel.phase2_training.step5_submission import (
     PreparedSubmission,
@@ -122,6 +124,12 @@ class Simulation:
         self._on_progress("Making development keys", 0, 1)
         scratch = stack.enter_context(tempfile.TemporaryDirectory(prefix="anofel-simulation-"))
         return make_insecure_development_keys(Path(scratch) / "keys")
+
+    def card(self, result: IterationResult) -> str:
+        """Write the card of the model that a result leaves, from the board."""
+        facts = facts_of(self.board.state)
+        study = next(one for one in facts.studies if one.name == result.task)
+        return card_of(facts, study, model=digest_of(result.model), iteration=result.iteration)
 
     # Phase 1
 

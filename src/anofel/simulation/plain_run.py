@@ -14,6 +14,7 @@ import numpy as np
 from anofel.board.groups import deal
 from anofel.board.state import Progress
 from anofel.ids import BlockHash, Nullifier
+from anofel.models.card import digest_of, model_card
 from anofel.models.group_means import combined
 from anofel.models.integer_model import Integers
 from anofel.models.rules import rule_of
@@ -72,6 +73,11 @@ class InsecurePlainSimulation:
         self._releases = {
             part.task.name: 0 if part.begun is None else part.begun.releases for part in self.tasks
         }
+
+    def card(self, result: IterationResult) -> str:
+        """Write the card of the model that a result leaves; no board says anything about it."""
+        (task,) = (part.task for part in self.tasks if part.task.name == result.task)
+        return model_card(task, digest=digest_of(result.model), iteration=result.iteration)
 
     def __enter__(self) -> Self:
         return self

@@ -4,6 +4,7 @@
 ``result.json``            what ``--json`` prints, so far
 ``models/NAME-N.model``    the model that iteration N made, as on the board
 ``models/NAME-best.model`` the best one by the owner's rows
+``models/NAME-N.card.md``  the card of a model: what it is and what its numbers promise
 ``board/``                 the board, for ``anofel audit``; not there without cryptography
 ``board-2/`` …             the board of each run that went on with an earlier one
 =========================  =============================================================
@@ -18,7 +19,7 @@ from typing import Any, Final
 from anofel.disk.files import read_small_file, replace_file
 from anofel.disk.state_files import DamagedState, decode_state
 from anofel.errors import InvalidInput
-from anofel.models.files import model_name
+from anofel.models.files import card_of_file, model_name
 from anofel.models.integer_model import IntegerModel
 from anofel.simulation.parts import Begun, IterationResult
 from anofel.tasks.task import Task
@@ -107,14 +108,15 @@ class RunRecord:
             number += 1
         return path
 
-    def keep(self, result: IterationResult, *, is_best: bool) -> None:
-        """Write the model of an iteration, if it made one."""
+    def keep(self, result: IterationResult, card: str, *, is_best: bool) -> None:
+        """Write the model of an iteration and its card, if it made one."""
         if result.total is None:
             return
-        data = result.model.to_bytes()
-        replace_file(self.directory / MODELS / model_name(result.task, result.iteration), data)
-        if is_best:
-            replace_file(self.directory / MODELS / model_name(result.task, "best"), data)
+        names: list[int | str] = [result.iteration, "best"] if is_best else [result.iteration]
+        for which in names:
+            path = self.directory / MODELS / model_name(result.task, which)
+            replace_file(path, result.model.to_bytes())
+            replace_file(card_of_file(path), card.encode())
 
     def write(self, document: Mapping[str, Any]) -> None:
         """Write the results so far."""
