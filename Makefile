@@ -70,8 +70,9 @@ test-slow: setup engine-for-tests $(BIN)/.torch ## the tests that take minutes
 	cargo test --release --locked --workspace -- --ignored
 	$(BIN)/python -m pytest -m slow
 
-test-faults: setup engine-for-tests ## the fuzz and fault campaign against real nodes, with a table
+test-faults: setup engine-for-tests ## the fuzz and fault campaigns against real nodes, with tables
 	$(BIN)/python -m tests.faults.campaign
+	$(BIN)/python -m tests.faults.replicated
 
 lint: setup $(BIN)/.torch ## format check, lints, types, import direction, links of the documentation
 	cargo fmt --all --check

@@ -3,6 +3,7 @@
     python bench/board.py            a table, with the bars that ours must keep
     python bench/board.py --json     a list of {name, ours, peer_name, peer, ratio, unit}
     python bench/board.py --posts 64 fewer postings, for a quick look
+    python bench/board.py --validators 4   real validators with their engines, and their own bars
 
 A history with real proofs is made first (about a third of a second for each posting). Rates with one
 and two threads come from processes of their own. The peer of an admission is the verification of its
@@ -28,6 +29,7 @@ from urllib.parse import urlparse
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+import board_validators
 import numpy as np
 from _table import Row, machine
 
@@ -431,6 +433,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--posts", type=int, default=256)
+    parser.add_argument("--validators", type=int, default=0)
     parser.add_argument("--worker", nargs="+", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.worker:
@@ -439,7 +442,11 @@ def main() -> None:
         return
     with tempfile.TemporaryDirectory() as scratch:
         keys = make_insecure_development_keys(Path(scratch) / "keys")
-        rows = measure(keys, arguments.posts, Path(scratch))
+        if arguments.validators:
+            rows = board_validators.run(keys, arguments.validators, arguments.posts)
+            BARS.update(board_validators.BARS)
+        else:
+            rows = measure(keys, arguments.posts, Path(scratch))
     if arguments.json:
         print(json.dumps([row.document() for row in rows], indent=2))
     else:

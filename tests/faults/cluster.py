@@ -69,6 +69,8 @@ class Cluster:
         self.environments: list[dict[str, str]] = [{} for _ in range(NUMBER)]
         self.fault: tuple[str, ...] = ()
         """What every validator is told that has no fault of its own."""
+        self.blocks: list[list[Block]] = []
+        """What every validator keeps, when all have stopped."""
         self.slowest = 0.0
         """The longest that anybody waited for the next block with at most f faults, in seconds."""
         self.healed = 0.0
@@ -92,7 +94,9 @@ class Cluster:
         port = ["--port", str(self.board.ports[number])]
         command = [*self.before[number], *program, str(self.path(number)), *port, *host, "--json"]
         log = self.directory / f"node{number}.log"
-        self.nodes[number] = Validator(command, log, self.environments[number] | {"PYTHONPATH": os.getcwd()})
+        self.nodes[number] = Validator(
+            command, log, self.environments[number] | {"PYTHONPATH": os.pathsep.join(sys.path)}
+        )
 
     def start_all(self) -> None:
         for number in range(NUMBER):
@@ -296,12 +300,14 @@ def check(cluster: Cluster, load: Load, findings: Findings) -> None:
     """What must hold when everybody has stopped: see ``INVARIANTS``."""
     findings.violations += load.broken
     chains: list[list[tuple[bytes, tuple[bytes, ...]]]] = []
+    cluster.blocks.clear()
     for number in range(NUMBER):
         store = BlockStore(cluster.path(number), read_only=True)
         try:
             blocks = list(store.blocks(1))
         finally:
             store.close()
+        cluster.blocks.append(blocks)
         _follow(cluster, number, blocks, findings)
         chains.append([(block.header.to_bytes(), block.postings) for block in blocks])
     longest = max(chains, key=len)
@@ -330,8 +336,8 @@ def check(cluster: Cluster, load: Load, findings: Findings) -> None:
         )
 
 
-def _follow(cluster: Cluster, number: int, blocks: list[Block], findings: Findings) -> None:
-    """Follow every block of a validator, with what vouches for it."""
+def followers(cluster: Cluster, number: int) -> Callable[[], Chain]:
+    """Return who makes parties that know genesis alone; they share what was verified."""
     genesis, keys = cluster.board.genesis, cluster.keys
     verifier = Verifier(
         genesis.hash,
@@ -339,7 +345,12 @@ def _follow(cluster: Cluster, number: int, blocks: list[Block], findings: Findin
         keys.submission_verifier(threads=1),
         DirectoryAttachments(cluster.path(number) / "blobs"),
     )
-    chain = Chain(State.at_genesis(genesis), verifier)
+    return lambda: Chain(State.at_genesis(genesis), verifier)
+
+
+def _follow(cluster: Cluster, number: int, blocks: list[Block], findings: Findings) -> None:
+    """Follow every block of a validator, with what vouches for it."""
+    chain = followers(cluster, number)()
     try:
         for block in blocks:
             chain.follow(block)

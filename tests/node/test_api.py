@@ -179,6 +179,7 @@ def test_status_is_the_last_block(client: httpx2.Client, board: BoardOfTest) -> 
     assert status["interval_ms"] == 100
     assert status["genesis"] == board.genesis.hash.hex()
     assert "development" in status["insecure"]
+    assert (status["validators"], status["may_be_faulty"]) == (1, 0)
 
 
 def test_headers_are_blocks_without_their_postings(client: httpx2.Client, board: BoardOfTest) -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from anofel.cli import node_change
 from anofel.cli.output import (
     JsonOption,
     note,
@@ -35,6 +36,9 @@ if TYPE_CHECKING:
     from anofel.proofs.keys import KeyDirectory
 
 app = typer.Typer(no_args_is_help=True, help="The bulletin board: make one, run it, look at it.")
+
+app.command()(node_change.change)
+app.command()(node_change.sign)
 
 _BOARD = "The board, for ever"
 _NODE = "This node, in node.toml"
@@ -351,9 +355,15 @@ def join(
     genesis: Annotated[Path, typer.Option(help="The genesis.bin of the board.", show_default=False)],
     network: Annotated[Path, typer.Option(help="The network.toml beside it.", show_default=False)],
     keys: KeysOption,
+    place: Annotated[
+        int | None,
+        typer.Option(help="Of who comes after genesis: the place that a change names.", min=0, max=255),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Take up the place that a genesis gives to a request, if it is the one that was asked for.
+
+    Who comes later says which place a change of validators names; its node first fetches all blocks.
 
     Example: anofel node join validator --genesis genesis.bin --network network.toml --keys keys
     """
@@ -362,7 +372,7 @@ def join(
 
     with progress_bar("Reading the keys") as progress:
         opened = open_verified(keys, on_progress=progress)
-    joined, faulty = join_board(directory, genesis, network, opened)
+    joined, faulty = join_board(directory, genesis, network, opened, place)
     if joined.insecure:
         warn_insecure(f"this board is INSECURE: {joined.insecure}")
     shown = {"genesis": joined.hash.hex(), "validators": len(joined.validators), "may_be_faulty": faulty}

@@ -167,6 +167,8 @@ def _operators() -> dict[str, Any]:
             "type": "string",
             "description": "What protects nobody on this board; empty if nothing.",
         },
+        "validators": {"type": "integer", "description": "How many make the next block."},
+        "may_be_faulty": {"type": "integer", "description": "How many of them may crash or lie."},
     }
     stream = {"text/event-stream": {"schema": {"type": "string"}}}
     last = _parameter("Last-Event-ID", "header", {"type": "string"}, "The last height that was seen.")

@@ -29,6 +29,7 @@ async def get_status(request: Request) -> Response:
     """Say where the board stands."""
     service = service_of(request)
     genesis, tip = service.node.genesis, service.tip
+    era = service.node.state.validators.eras.at(tip.height + 1)
     content = {
         "name": genesis.name,
         "genesis": genesis.hash.hex(),
@@ -38,6 +39,8 @@ async def get_status(request: Request) -> Response:
         "interval_ms": genesis.interval_ms,
         "rules": genesis.rules,
         "insecure": genesis.insecure,
+        "validators": len(era.validators),
+        "may_be_faulty": era.faulty,
     }
     return JSONResponse(content, headers={"Cache-Control": VOLATILE})
 

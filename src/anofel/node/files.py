@@ -20,6 +20,7 @@ from typing import Annotated, Final
 from msgspec import Meta
 
 from anofel.board.engines import Engine
+from anofel.board.validators import MAX_PLACES
 from anofel.disk.files import Secret, write_new_directory
 from anofel.disk.sections import read_toml
 from anofel.errors import InvalidInput, InvalidKeyFile
@@ -45,6 +46,8 @@ NODE_KEY: Final = "node.key"
 STORAGE_CERTIFICATE: Final = "storage.pem"
 STORAGE_KEY: Final = "storage.key"
 BLOBS: Final = "blobs"
+PLACE: Final = "place.txt"
+"""Of a validator that came after genesis."""
 GIB: Final = 1 << 30
 
 
@@ -85,9 +88,9 @@ class NodeFiles:
     validator: MessageSecret
     storage: RoleKey
     place: int
-    """Which validator of genesis this node is."""
+    """Which validator this node is: one of genesis, or the place that it came to later."""
     holder: int
-    """Which storage holder of genesis it is."""
+    """Which storage holder it is."""
     keys: dict[str, bytes]
     """The proof keys by the names under which they are handed out."""
 
@@ -147,14 +150,31 @@ def read_node(directory: Path) -> NodeFiles:
     )
 
 
+def read_place(directory: Path) -> int | None:
+    """Return the place that this validator came to after genesis, if it did. Raises ``InvalidInput``."""
+    path = directory / PLACE
+    if not path.exists():
+        return None
+    text = path.read_text().strip()
+    if not text.isdecimal() or int(text) >= MAX_PLACES:
+        raise InvalidInput(f"{path} does not hold the place of a validator.")
+    return int(text)
+
+
 def read_validator(path: Path, genesis: Genesis) -> tuple[MessageSecret, int]:
-    """Read the key that votes, and say which validator of genesis it is. Raises ``InvalidKeyFile``."""
+    """Read the key that votes, and say which validator it is. Raises ``InvalidKeyFile``.
+
+    Whether the board took up one that came after genesis stands in its blocks.
+    """
     try:
         secret = MessageSecret.from_bytes(read_owner_only(path))
     except InvalidKeyFile:
         raise
     except InvalidInput:
         raise InvalidKeyFile(f"{path} is not the key of a node.") from None
+    place = read_place(path.parent)
+    if place is not None and genesis.engine == Engine.COMETBFT:
+        return secret, place
     known, own = [validator.key for validator in genesis.validators], secret.public_key().to_bytes()
     if own not in known or (genesis.engine == Engine.EMBEDDED and len(known) > 1):
         raise InvalidKeyFile(f"{path} is not the key that signs this board's headers, by its genesis.")
@@ -163,6 +183,9 @@ def read_validator(path: Path, genesis: Genesis) -> tuple[MessageSecret, int]:
 
 def _read_storage(directory: Path, genesis: Genesis) -> tuple[RoleKey, int]:
     role = RoleKey.from_files(directory / STORAGE_CERTIFICATE, directory / STORAGE_KEY)
+    place = read_place(directory)
+    if place is not None and genesis.engine == Engine.COMETBFT:
+        return role, place
     if role.chain not in genesis.holders or (genesis.engine == Engine.EMBEDDED and len(genesis.holders) > 1):
         raise InvalidKeyFile(
             f"{directory / STORAGE_CERTIFICATE} is not this board's storage holder, by its genesis."

@@ -11,11 +11,12 @@ from anofel.network.address import BoardAddress
 from anofel.node.board_node import BoardNode
 from anofel.node.board_service import BoardService
 from anofel.node.embedded import EmbeddedNode
-from anofel.node.files import NODE_KEY, read_validator
+from anofel.node.files import NODE_KEY, read_place, read_validator
 from anofel.node.replicated.engine import find_engine
 from anofel.node.replicated.files import read_transport_key
 from anofel.node.replicated.network import read_network
 from anofel.node.replicated.node import ReplicatedNode
+from anofel.node.replicated.requests import REQUEST, read_request
 from anofel.node.replicated.service import ReplicatedService
 from anofel.node.service import NodeService
 from anofel.storage.blocks import GENESIS, StoreError, read_genesis
@@ -51,6 +52,8 @@ def port_of(directory: Path) -> int:
     if not _is_replicated(directory):
         return DEFAULT_PORT
     genesis = read_genesis(directory / GENESIS)
+    if read_place(directory) is not None:
+        return BoardAddress.parse(read_request(directory / REQUEST).url).port
     _, own = read_validator(directory / NODE_KEY, genesis)
     return BoardAddress.parse(read_network(directory, genesis).validator[own].url).port
 

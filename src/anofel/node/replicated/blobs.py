@@ -17,17 +17,19 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, Final, TypeVar
 
 from anofel.board.attachments import AttachmentMissing
+from anofel.board.validators import Era, Eras
 from anofel.errors import AnofelError, InvalidSignature, VerificationError
 from anofel.ids import BlobHash
 from anofel.messages import Blob, Genesis, Receipt, receipt_bytes
 from anofel.network.transport import OCTETS, Transport
-from anofel.node.replicated.network import Network
-from anofel.pki.certificates import Identity, Purpose, verify_chain
+from anofel.node.replicated.network import Network, present
+from anofel.pki.certificates import Identity, Purpose, last_second, verify_chain
 from anofel.storage.blobs.store import BlobStore
 
 PATIENCE_SECONDS: Final = 300.0
@@ -52,14 +54,14 @@ class _Lane:
     def __init__(self, name: str, most: int | None = None) -> None:
         self._name, self._most = name, most
         self._waiting: SimpleQueue[tuple[Callable[[], Any], Future[Any]] | None] = SimpleQueue()
-        self._number, self._lock = 0, threading.Lock()
+        self._number, self._lock, self._closed = 0, threading.Lock(), False
         self._threads: list[threading.Thread] = []
 
     def submit(self, work: Callable[[], T]) -> "Future[T] | None":
-        """Begin something as soon as a thread is free; None if too much waits."""
+        """Begin something as soon as a thread is free; None if too much waits, or nothing begins any more."""
         future: Future[T] = Future()
         with self._lock:
-            if self._most is not None and self._number >= self._most:
+            if self._closed or (self._most is not None and self._number >= self._most):
                 return None
             self._number += 1
             if len(self._threads) < THREADS:
@@ -70,6 +72,8 @@ class _Lane:
 
     def close(self) -> None:
         """Begin nothing new."""
+        with self._lock:
+            self._closed = True
         for _ in range(THREADS):
             self._waiting.put(None)
 
@@ -88,7 +92,9 @@ class _Lane:
 class _Holder:
     """Another holder, with threads of its own (rule 4)."""
 
-    def __init__(self, number: int, url: str) -> None:
+    def __init__(self, number: int, url: str, chain: tuple[bytes, ...]) -> None:
+        self.number, self.url, self.chain = number, url, chain
+        self.identity: Identity | None = None
         self.transport = Transport(url, timeout=SILENCE_SECONDS, patience=PATIENCE_SECONDS, attempts=2)
         self.sends = _Lane(f"anofel-send-{number}", MOST_WAITING)
         self.fetches = _Lane(f"anofel-fetch-{number}")
@@ -100,15 +106,26 @@ class Holders:
     def __init__(self, genesis: Genesis, network: Network, own: int, store: BlobStore, largest: int) -> None:
         """``own``: which holder of genesis this node is. ``largest``: the longest blob a posting names."""
         self._genesis, self._store, self._largest = genesis, store, largest
-        self._holders = {
-            number: _Holder(number, neighbour.url)
-            for number, neighbour in enumerate(network.validator)
-            if number != own
-        }
-        self._identities: dict[int, Identity] = {}
+        self._network, self._own = network, own
+        self._holders: dict[int, _Holder] = {}
         self._fetching: dict[BlobHash, Future[None]] = {}
         self._lock = threading.Lock()
         self._closed = False
+        self.meet(Eras.of(genesis).last)
+
+    def meet(self, era: Era) -> None:
+        """From now on send to and fetch from the holders of an era."""
+        neighbours = present(self._network, era, self._own)
+        known, met = self._holders, dict[int, _Holder]()
+        for number, neighbour in neighbours.items():
+            old, chain = known.get(number), era.holders[number]
+            is_same = old is not None and (old.url, old.chain) == (neighbour.url, chain)
+            met[number] = old if old is not None and is_same else _Holder(number, neighbour.url, chain)
+        self._holders = met
+        for number, holder in known.items():
+            if met.get(number) is not holder:
+                holder.sends.close()
+                holder.fetches.close()
 
     def close(self) -> None:
         """Begin nothing new; what is under way ends by itself."""
@@ -126,8 +143,8 @@ class Holders:
         """
         asked = {
             asyncio.wrap_future(sent)
-            for number in _shuffled(self._holders)
-            if (sent := self._holders[number].sends.submit(lambda n=number: self._send(n, blob)))  # type: ignore[misc]
+            for holder in map(self._holders.get, _shuffled(self._holders))
+            if holder and (sent := holder.sends.submit(partial(self._send, holder, blob)))
         }
         receipts = list(blob.receipts)
         while asked and len(receipts) < quorum:  # the others go on then, and keep it too
@@ -135,34 +152,37 @@ class Holders:
             receipts += [receipt for answer in done if (receipt := answer.result()) is not None]
         return replace(blob, receipts=tuple(receipts))
 
-    def _send(self, number: int, blob: Blob) -> Receipt | None:
+    def _send(self, holder: _Holder, blob: Blob) -> Receipt | None:
         def read(answer: bytes) -> Receipt:
             (receipt,) = Blob.from_bytes(answer).receipts
             signed = receipt_bytes(self._genesis.hash, blob.sha256, blob.length, receipt.expires)
-            if receipt.holder != number:
+            if receipt.holder != holder.number:
                 raise VerificationError("The receipt is of another holder.")
             try:
-                self._identity(number).verify(signed, receipt.signature)
+                self._identity(holder).verify(signed, receipt.signature)
             except InvalidSignature as error:
                 raise VerificationError(str(error)) from None
             return receipt
 
         path = f"/v1/blobs/{blob.sha256.hex()}?keep=here"
         try:
-            return self._holders[number].transport.ask(
+            return holder.transport.ask(
                 "PUT", path, read, body=self._store.path(blob.sha256), content_type=OCTETS, codes=None
             )
         except (AnofelError, ValueError, OSError) as error:
-            log.warning("Holder %d did not take a blob: %s", number, error)
+            log.warning("Holder %d did not take a blob: %s", holder.number, error)
             return None
 
-    def _identity(self, number: int) -> Identity:
-        if number not in self._identities:
-            chain = self._genesis.holders[number]
-            self._identities[number] = verify_chain(
-                chain, self._genesis.roots, Purpose.STORAGE, self._genesis.time
+    def _valid_at(self, chain: tuple[bytes, ...]) -> int:
+        """A time at which a holder's certificates hold; whether they still do, each block's rules say."""
+        return self._genesis.time if chain in self._genesis.holders else last_second(chain[0])
+
+    def _identity(self, holder: _Holder) -> Identity:
+        if holder.identity is None:
+            holder.identity = verify_chain(
+                holder.chain, self._genesis.roots, Purpose.STORAGE, self._valid_at(holder.chain)
             )
-        return self._identities[number]
+        return holder.identity
 
     # Fetching
 
@@ -188,17 +208,21 @@ class Holders:
             self._fetching.pop(sha256, None)
 
     def _ask(self, number: int, sha256: BlobHash, expires: int) -> "Future[None]":
-        work = self._holders[number].fetches.submit(lambda: self._get(number, sha256, expires))
-        assert work is not None  # no cap
-        return work
+        holder = self._holders.get(number)
+        work = holder and holder.fetches.submit(partial(self._get, holder, sha256, expires))
+        if work:
+            return work
+        gone: Future[None] = Future()  # it left the board meanwhile
+        gone.set_exception(AttachmentMissing(sha256))
+        return gone
 
-    def _get(self, number: int, sha256: BlobHash, expires: int) -> None:
+    def _get(self, holder: _Holder, sha256: BlobHash, expires: int) -> None:
         """Fetch a blob from a holder. Raises ``AnofelError``, ``OSError``."""
         if self._closed or self._store.is_sound(sha256):
             return
         path = self._store.directory / f".fetched-{secrets.token_hex(8)}"
         try:
-            self._holders[number].transport.download(
+            holder.transport.download(
                 f"/v1/blobs/{sha256.hex()}", path, max_bytes=self._largest, sha256=sha256, codes=NOT_THERE
             )
             self._keep(sha256, path, expires)

@@ -8,6 +8,7 @@ import json
 import logging
 import os
 import shutil
+import sys
 import time
 from collections import deque
 from collections.abc import Mapping, Sequence
@@ -24,7 +25,6 @@ from anofel.comet.wire import MalformedWire, read_uvarint
 from anofel.disk.files import Secret, replace_file
 from anofel.errors import AnofelError
 from anofel.messages import EngineBlock, EngineVote, Genesis, Seal, Validator
-from anofel.node.replicated.network import Network
 from anofel.primitives import MessageSecret
 
 VERSION: Final = "v0.38.26"
@@ -139,8 +139,13 @@ def new_home() -> dict[str, bytes | Secret]:
     return {f"{HOME}/{LAST_VOTE}": Secret(_LAST_VOTE_FILE)}
 
 
-def write_home(home: Path, genesis: Genesis, network: Network, keys: EngineKeys, sockets: Path) -> None:
-    """Write the engine's configuration, genesis and keys. Raises ``EngineMissing``, ``DiskFailed``."""
+def write_home(
+    home: Path, genesis: Genesis, listen: str, peers: Sequence[str], keys: EngineKeys, sockets: Path
+) -> None:
+    """Write the engine's configuration, genesis and keys. ``peers``: the other engines, ID@HOST:PORT.
+
+    Raises ``EngineMissing``, ``DiskFailed``.
+    """
     if not (home / LAST_VOTE).exists():
         raise EngineMissing(
             f"{home / LAST_VOTE} is missing, which says what this validator voted for last. Without it the "
@@ -154,7 +159,7 @@ def write_home(home: Path, genesis: Genesis, network: Network, keys: EngineKeys,
     node_key = {"priv_key": _key_pair(transport)["priv_key"]}
     replace_file(config / "node_key.json", Secret(json.dumps(node_key).encode()))
     replace_file(config / "genesis.json", json.dumps(engine_genesis(genesis), indent=1).encode())
-    replace_file(config / "config.toml", _configuration(genesis, network, validator, sockets).encode())
+    replace_file(config / "config.toml", _configuration(genesis, listen, peers, sockets).encode())
 
 
 def engine_genesis(genesis: Genesis) -> dict[str, Any]:
@@ -195,13 +200,7 @@ def _key_pair(secret: MessageSecret) -> dict[str, Any]:
     return {name: {"type": _KEY_TYPE[name], "value": _base64(value)} for name, value in values.items()}
 
 
-def _configuration(genesis: Genesis, network: Network, validator: MessageSecret, sockets: Path) -> str:
-    own = validator.public_key().to_bytes()
-    others = [
-        neighbour.peer
-        for entry, neighbour in zip(genesis.validators, network.validator, strict=True)
-        if entry.key != own
-    ]
+def _configuration(genesis: Genesis, listen: str, peers: Sequence[str], sockets: Path) -> str:
     interval = f"{genesis.interval_ms}ms"
     settings: dict[str, dict[str, object]] = {
         "": {
@@ -212,8 +211,8 @@ def _configuration(genesis: Genesis, network: Network, validator: MessageSecret,
         },
         "rpc": {"laddr": f"unix://{sockets / 'rpc'}", "max_body_bytes": _BODY_BYTES},
         "p2p": {
-            "laddr": f"tcp://{network.listen}",
-            "persistent_peers": ",".join(others),
+            "laddr": f"tcp://{listen}",
+            "persistent_peers": ",".join(peers),
             "persistent_peers_max_dial_period": "5s",
             "flush_throttle_timeout": "10ms",  # by default a round takes a third of a second longer
             "pex": False,
@@ -374,13 +373,30 @@ def _moment(text: str) -> tuple[int, int]:
 # Its life
 
 
+_DIE_WITH: Final = """
+import ctypes, os, signal, sys
+ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+if os.getppid() == int(sys.argv[1]):
+    os.execv(sys.argv[2], sys.argv[2:])
+"""
+
+
+def _dying_with(parent: int) -> list[str]:
+    """Return the words before a command that let the kernel end it with the process that starts it.
+
+    An engine mostly ends by itself when its node is gone, but not always, and one that goes on keeps the next
+    from its files. Elsewhere than on Linux there is no such signal.
+    """
+    return [sys.executable, "-I", "-S", "-c", _DIE_WITH, str(parent)] if sys.platform == "linux" else []
+
+
 class EngineProcess:
     """Runs the engine and starts it again whenever it ends; its words go to a file."""
 
     def __init__(self, program: Path, home: Path, socket: Path) -> None:
         """``socket``: where it listens to the node. One that was killed leaves it, in the way of the next."""
         self._socket = socket
-        self._command: Sequence[str] = [str(program), "start", "--home", str(home)]
+        self._command: Sequence[str] = [*_dying_with(os.getpid()), str(program), "start", "--home", str(home)]
         self._log = home / LOG
         self._process: asyncio.subprocess.Process | None = None
         self.restarts = 0

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from anofel.board.validators import Era
 from anofel.disk.sections import read_toml
 from anofel.errors import InvalidInput
 from anofel.messages import Genesis
@@ -62,6 +63,19 @@ def addresses_in(path: Path) -> list[str]:
     for neighbour in found.validator:
         BoardAddress.parse(neighbour.url)
     return [neighbour.url for neighbour in found.validator]
+
+
+def present(network: Network, era: Era, own: int) -> dict[int, Neighbour]:
+    """Return the other validators of an era by their places; the board says where later ones are reached."""
+    found = {}
+    for place in era.validators.keys() - {own}:
+        address = era.addresses.get(place)
+        found[place] = (
+            network.validator[place]
+            if address is None
+            else Neighbour(name=address.name, peer=address.peer, url=address.url)
+        )
+    return dict(sorted(found.items()))
 
 
 def read_network(directory: Path, genesis: Genesis) -> Network:

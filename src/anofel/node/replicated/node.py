@@ -43,7 +43,7 @@ from anofel.node.files import BLOBS, NodeFiles, read_node
 from anofel.node.metrics import Metrics
 from anofel.node.replicated.abci import CheckedTx, Decided, InitChain, Proposal
 from anofel.node.replicated.blobs import Holders
-from anofel.node.replicated.network import Network, read_network
+from anofel.node.replicated.network import Network, present, read_network
 from anofel.node.replicated.slow import SlowChecks, wait
 from anofel.proofs.statements import RegistrationVerifier, SubmissionVerifier
 from anofel.serving.rare_log import RareLog
@@ -136,7 +136,15 @@ class ReplicatedNode(BoardNode):
         except BaseException:
             self.abandon()
             raise
+        self._met = self.state.validators.eras.last
+        self.holders.meet(self._met)
         self._begin_checks()
+
+    @property
+    def peers(self) -> list[str]:
+        """Where the engines of the other validators are, of those that came after genesis too."""
+        found = present(self.network, self.state.validators.eras.last, self.files.place)
+        return [neighbour.peer for neighbour in found.values()]
 
     @property
     def state(self) -> State:
@@ -361,6 +369,9 @@ class ReplicatedNode(BoardNode):
         for sha256 in owed:
             self._fetch(sha256, _signers(postings, sha256))
         self._begin_checks()
+        if self.state.validators.eras.last != self._met:
+            self._met = self.state.validators.eras.last
+            self.holders.meet(self._met)
         self.blobs.prune(header.height)
         self.on_block(header.height)
         return 0

@@ -19,10 +19,11 @@ from anofel.board.genesis import check_genesis
 from anofel.disk.files import FileExists, Secret, read_small_file, replace_file, write_new_directory
 from anofel.disk.sections import parse_json, read_toml
 from anofel.errors import InvalidInput
-from anofel.messages import Genesis, Validator
+from anofel.messages import Genesis, NewValidator, Validator
 from anofel.node.files import (
     CONFIG,
     NODE_KEY,
+    PLACE,
     STORAGE_CERTIFICATE,
     STORAGE_KEY,
     NodeConfig,
@@ -78,6 +79,13 @@ class ValidatorRequest:
     def holder(self) -> tuple[bytes, ...]:
         """Its storage role as genesis lists it."""
         return _chain(self.storage_chain)
+
+    def entry(self, power: int) -> NewValidator:
+        """The validator as a change of validators brings it; whose place it takes says with what power."""
+        validator = replace(self.validator, power=power)
+        return NewValidator(
+            validator=validator, holder=self.holder, name=self.name, peer=self.peer, url=self.url
+        )
 
     @property
     def neighbour(self) -> Neighbour:
@@ -177,12 +185,17 @@ def make_genesis(
     return genesis
 
 
-def join(directory: Path, genesis_file: Path, network_file: Path, keys: KeyDirectory) -> tuple[Genesis, int]:
+def join(
+    directory: Path, genesis_file: Path, network_file: Path, keys: KeyDirectory, place: int | None = None
+) -> tuple[Genesis, int]:
     """Make a request's directory one that can run; return genesis and how many validators may be faulty.
 
     1. Genesis can start a board, and pins the proof keys that are here.
     2. It lists this request's validator and storage role as they were asked for, at the same place.
     3. The addresses are as many as the validators, and this one's are those of its request.
+
+    With a ``place`` it comes after genesis, which does not list it (2, 3): the board's validators decide
+    about it. Until the block from which on it is a validator its node follows the others.
 
     Raises ``AnofelError``; then nothing has changed.
     """
@@ -193,18 +206,20 @@ def join(directory: Path, genesis_file: Path, network_file: Path, keys: KeyDirec
     check_genesis(genesis)
     if keys.pins() != {name: getattr(genesis, name) for name in keys.pins()}:
         raise InvalidInput(f"Genesis pins other proof keys than those in {keys.path}.")
-    _, place = read_validator(directory / NODE_KEY, genesis)
     read_transport_key(directory)
-    listed = place < len(genesis.holders) and genesis.holders[place] == request.holder
-    if genesis.validators[place] != request.validator or not listed:
-        raise InvalidInput("Genesis does not list this validator as it asked.")
-    network = _read_network(network_file, genesis, place, request)
+    if place is None:
+        network = _listed(directory, genesis, request, network_file)
+    else:
+        network = _read_network(network_file, genesis)
+        if request.nonce != genesis.nonce.hex():
+            raise InvalidInput("The request is for another board: its nonce is not that of this genesis.")
     listen = read_small_file(directory / LISTEN).decode().strip()
     files: dict[str, bytes | Secret] = {
         CONFIG: NodeConfig().to_toml(),
         NETWORK: replace(network, listen=listen).to_toml(),
         **proof_key_files(keys),
         **new_home(),
+        **({} if place is None else {PLACE: f"{place}\n".encode()}),
     }
     for name, content in files.items():
         (directory / name).parent.mkdir(parents=True, exist_ok=True)
@@ -213,14 +228,24 @@ def join(directory: Path, genesis_file: Path, network_file: Path, keys: KeyDirec
     return genesis, fault_tolerance(genesis)
 
 
-def _read_network(path: Path, genesis: Genesis, place: int, request: ValidatorRequest) -> Network:
+def _listed(directory: Path, genesis: Genesis, request: ValidatorRequest, network_file: Path) -> Network:
+    """Check that genesis lists a request, with its addresses beside it."""
+    _, place = read_validator(directory / NODE_KEY, genesis)
+    holder = genesis.holders[place] if place < len(genesis.holders) else None
+    if genesis.validators[place] != request.validator or holder != request.holder:
+        raise InvalidInput("Genesis does not list this validator as it asked.")
+    network = _read_network(network_file, genesis)
+    if network.validator[place] != request.neighbour:
+        raise InvalidInput(f"{network_file} has other addresses for this validator than its request.")
+    return network
+
+
+def _read_network(path: Path, genesis: Genesis) -> Network:
     network = read_toml(path, Network)
     if len(network.validator) != len(genesis.validators):
         raise InvalidInput(f"{path} does not name the validators of this genesis.")
     for neighbour in network.validator:
         check_neighbour(neighbour)
-    if network.validator[place] != request.neighbour:
-        raise InvalidInput(f"{path} has other addresses for this validator than its request.")
     return network
 
 

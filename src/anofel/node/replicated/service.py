@@ -53,7 +53,7 @@ class ReplicatedService(BoardService):
         self._sockets = Path(tempfile.mkdtemp(prefix="anofel-"))  # a socket's path has 108 bytes at most
         home = node.files.directory / HOME
         keys = EngineKeys(node.files.validator, transport_key)
-        write_home(home, node.genesis, node.network, keys, self._sockets)
+        write_home(home, node.genesis, node.network.listen, node.peers, keys, self._sockets)
         self.abci = AbciServer(node, node.genesis.rules, self._on_failure)
         self.engine = EngineProcess(engine, home, self._sockets / "rpc")
         self.rpc = EngineRpc(self._sockets / "rpc")
