@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from anofel.cli.output import JsonOption, note, print_json, print_table
-from anofel.cli.role_options import BoardOption, CaFileOption, ProxyOption, WaitOption
+from anofel.cli.role_options import BoardOption, CaFileOption, ProxyOption, WaitOption, board_addresses
 
 if TYPE_CHECKING:
     from anofel.light_client.client import LightClient
@@ -97,7 +97,7 @@ def sign(
 
 @contextmanager
 def _as_validator(
-    directory: Path, board: str, proxy: str, ca_file: Path | None
+    directory: Path, board: list[str], proxy: str, ca_file: Path | None
 ) -> "Iterator[tuple[LightClient, RoleKey]]":
     """Follow the board from genesis on, beside the node, with the key that vouches for this validator."""
     from tempfile import TemporaryDirectory
@@ -111,7 +111,9 @@ def _as_validator(
     role = RoleKey.from_files(directory / VALIDATOR_CERTIFICATE, directory / VALIDATOR_KEY)
     genesis = read_genesis(directory / GENESIS)
     with TemporaryDirectory(prefix="anofel-") as view:
-        client = LightClient(Path(view), Transport(board, proxy or None, ca_file), genesis_hash=genesis.hash)
+        client = LightClient(
+            Path(view), Transport(board_addresses(board), proxy or None, ca_file), genesis_hash=genesis.hash
+        )
         try:
             yield client, role
         finally:

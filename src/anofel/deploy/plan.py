@@ -2,7 +2,6 @@
 
 import shutil
 import tempfile
-from itertools import cycle
 from pathlib import Path
 from shlex import join, quote
 from typing import Final
@@ -66,8 +65,6 @@ class Planner:
             check_confirmed(base / name)
         roots = self._read(parties.tls_root) if parties.tls_root else b""
         self._roots: dict[str, bytes] = {_ROOTS: roots} if roots else {}
-        self._given = cycle(parties.addresses())
-        """The node that the next role talks to."""
         self._ca = ["--ca-file", _ROOTS] if roots else []
 
     def machines(self) -> list[Machine]:
@@ -141,7 +138,7 @@ class Planner:
         )
 
     def _certifier(self, party: CertifierParty) -> Machine:
-        make = ["anofel", "certifier", "init", "certifier", "--board", next(self._given), *self._ca]
+        make = ["anofel", "certifier", "init", "certifier", *self._boards(), *self._ca]
         make += ["--genesis", "in/genesis.bin", "--certificate", f"answer/{party.machine}.pem", "--key"]
         make += ["x509/key.pem", "--policy", "policy.toml", "--address", party.address]
         make += ["--address-ca-file", _ROOTS] if self._roots else []
@@ -188,8 +185,7 @@ class Planner:
             "aggregator",
             "init",
             "aggregator",
-            "--board",
-            next(self._given),
+            *self._boards(),
             *self._ca,
         ]
         make += [
@@ -221,7 +217,7 @@ class Planner:
         )
 
     def _owner(self, party: OwnerParty) -> Machine:
-        make = ["anofel", "owner", "init", "owner", "--board", next(self._given), *self._ca]
+        make = ["anofel", "owner", "init", "owner", *self._boards(), *self._ca]
         make += ["--genesis", "in/genesis.bin", "--certificate", f"answer/{party.machine}.pem", "--key"]
         make += ["x509/key.pem"]
         committee = next(c for c in self.parties.committee if c.name == party.committee)
@@ -261,6 +257,10 @@ class Planner:
 
     def _carried(self, machine: str) -> list[str]:
         return [f"{machine}.answer from the authority", f"genesis.bin from {self._giver}"]
+
+    def _boards(self) -> list[str]:
+        """Return the options that name every node of the board: no role has to believe one alone."""
+        return [word for address in self.parties.addresses() for word in ("--board", address)]
 
     @property
     def _giver(self) -> str:
