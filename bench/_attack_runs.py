@@ -10,8 +10,8 @@ from _learning_runs import Judge
 from anofel.board.groups import deal
 from anofel.ids import BlockHash, Nullifier
 from anofel.learning.build import trainer_of
-from anofel.models.group_means import combined
 from anofel.models.integer_model import IntegerModel, Integers, ModelOverflow
+from anofel.models.means import mean_of
 from anofel.models.rules import rule_of
 from anofel.privacy.explain import PROVEN_SLACK
 from anofel.privacy.plan import Plan
@@ -180,7 +180,7 @@ class Game:
                     honest = encode(train_unit(trainer, model.parameters(), rows, plan), model.layout, plan)
                     vectors.append(honest + draw_noise(plan) if self.setting.noise else honest)
             try:
-                own, count = combined(task.groups, self._sums(task, vectors, iteration))
+                own, count = mean_of(task, self._sums(task, vectors, iteration))
                 shortened += rule.shortens(own, count)
                 model = rule.apply(model, own, count, iteration)
             except ModelOverflow:

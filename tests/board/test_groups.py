@@ -20,12 +20,12 @@ from anofel.committee.errors import TooFewClients
 from anofel.committee.paillier.arithmetic.packing import Packing
 from anofel.errors import InvalidInput
 from anofel.messages import Aggregate, GroupSum
-from anofel.models.group_means import combined
+from anofel.models.means import mean_of
 from anofel.models.rules import rule_of
 from anofel.phase3_access import step6_homomorphic_sum
 from anofel.phase3_access.step6_homomorphic_sum import collect
 from anofel.proofs.keys import KeyDirectory
-from anofel.tasks.task import GroupsSpec
+from anofel.tasks.task import GroupsSpec, Task
 from tests.audit.test_deep import audit
 from tests.board.prepared import (
     a_count_share,
@@ -75,6 +75,12 @@ def test_a_deal_is_the_documented_one() -> None:
 # The combination, against exact fractions
 
 
+def grouped(spec: GroupsSpec | None) -> Task:
+    """A task of three parameters with these groups."""
+    task = a_task()
+    return replace(task, groups=spec, model=replace(task.model, parameters=3))
+
+
 def exact(spec: GroupsSpec, sums: list[tuple[list[int], int]]) -> list[Fraction]:
     means = [[round(Fraction(65536 * value, count)) for value in total] for total, count in sums]
     left_out = (len(sums) - 1) // 2
@@ -95,24 +101,25 @@ SPECS = [MEDIAN, *(GroupsSpec(number=8, combine="trimmed-mean", trim=trim) for t
 @pytest.mark.parametrize("spec", SPECS, ids=lambda spec: f"{spec.combine} {spec.trim}")
 @given(sums=SUMS)
 def test_the_mean_of_groups_is_exact(spec: GroupsSpec, sums: list[tuple[list[int], int]]) -> None:
-    total, count = combined(spec, [(np.array(values, dtype=np.int64), n) for values, n in sums])
+    total, count = mean_of(grouped(spec), [(np.array(values, dtype=np.int64), n) for values, n in sums])
     assert [Fraction(int(value), count) for value in total] == exact(spec, sums)
 
 
 def test_no_group_keeps_the_others_from_being_used() -> None:
     far = 1 << 60
     sums = [([far, -far, 5], 1), ([2, 2, 5], 1), ([4, 4, 5], 1)]
-    total, count = combined(MEDIAN, [(np.array(values, dtype=np.int64), n) for values, n in sums])
+    total, count = mean_of(grouped(MEDIAN), [(np.array(values, dtype=np.int64), n) for values, n in sums])
     assert [Fraction(int(value), count) for value in total] == [4, 2, 5]
-    total, count = combined(MEDIAN, [(np.array([far, -far, 7], dtype=np.int64), 1)])
+    total, count = mean_of(grouped(MEDIAN), [(np.array([far, -far, 7], dtype=np.int64), 1)])
     assert [Fraction(int(value), count) for value in total] == [1 << 41, -(1 << 41), 7]
     with pytest.raises(InvalidInput, match="No group"):
-        combined(MEDIAN, [])
+        mean_of(grouped(MEDIAN), [])
 
 
 def test_without_groups_the_sum_stays_as_it_is() -> None:
     total = np.array([-5, 7], dtype=np.int64)
-    assert combined(None, [(total, 3)]) == (total, 3)
+    own, count = mean_of(grouped(None), [(total, 3)])
+    assert (own.tolist(), count) == ([-5, 7], 3)
 
 
 # A task's document
@@ -181,7 +188,7 @@ def test_the_model_is_the_median_of_the_groups(opened: World) -> None:
     sums = [(np.sum(part, axis=0), len(part)) for part in (vectors[:2], vectors[2:4], vectors[4:])]
     before = owner.model
     assert before is not None
-    total, count = combined(owner.task.groups, sums)
+    total, count = mean_of(owner.task, sums)
     assert world.recover(owner).to_bytes() == rule_of(owner.task).apply(before, total, count, 1).to_bytes()
     middle = np.median([total / n for total, n in sums], axis=0)
     np.testing.assert_allclose(world.recover(owner).values - before.values, middle, atol=0.51)

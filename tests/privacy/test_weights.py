@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from anofel.models.means import mean_of
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,6 +16,7 @@ from anofel.board.state import Phase, Progress
 from anofel.cli.privacy_report import render
 from anofel.errors import InvalidInput
 from anofel.learning.trainer import LocalUpdate
+from anofel.models.means import mean_of
 from anofel.models.parameters import Layout
 from anofel.models.rules import rule_of
 from anofel.privacy.explain import explain
@@ -198,6 +198,6 @@ def test_the_board_makes_the_weighted_mean_and_an_audit_recomputes_it(opened: Wo
 
 
 def test_the_report_says_what_weights_cost() -> None:
-    text = "\n".join(render(explain(weighted())))
+    text = render(explain(weighted()))
     assert "Weights (1 from 100 rows on), part of the same sum and of the same ε:" in text
     assert "10-fold at most" in text

@@ -271,6 +271,25 @@ pub fn is_too_long(sum: &[i64], count: u64, max_mean: u64) -> Result<bool, Updat
     Ok(norm(sum)? > longest_sum(max_mean, count)?)
 }
 
+/// How finely a mean is given that is no plain sum over a count: in units of 2^−16 of a step.
+pub const MEAN_BITS: u32 = 16;
+
+/// The largest entry of such a mean in steps, so that 32 of them with their fractions stay within 64 bits.
+const LARGEST_MEAN: i128 = 1 << (62 - MEAN_BITS - 5);
+
+/// round(2^16·numerator·S / divisor) for each entry, half to even; one beyond ±2^41 steps is cut to them.
+pub fn fine_mean(sum: &[i64], numerator: u64, divisor: u64) -> Result<Vec<i64>, UpdateError> {
+    // 2^63·2^46·2^16 stays within 127 bits.
+    if numerator == 0 || numerator >> 46 != 0 || divisor == 0 {
+        return Err(UpdateError::BadRule("a mean by a factor of 1 to 2^46 and a positive divisor"));
+    }
+    let (factor, divisor) = (i128::from(numerator) << MEAN_BITS, i128::from(divisor));
+    let most = LARGEST_MEAN << MEAN_BITS;
+    let entry =
+        |&s: &i64| round_half_even(factor * i128::from(s), divisor).clamp(-most, most) as i64;
+    Ok(sum.par_iter().map(entry).collect())
+}
+
 /// The integer nearest to numerator/denominator; a tie goes to the even one. `denominator` is positive.
 pub fn round_half_even(numerator: i128, denominator: i128) -> i128 {
     let floor = numerator.div_euclid(denominator);
@@ -311,6 +330,19 @@ mod tests {
         yogi.apply(&mut model, &mut first, &mut second, &[400, -400]).expect("no overflow");
         assert_eq!((first, second), ([100, -100], [15_000, 5100]));
         assert_eq!(model, [20, -34]); // 2560/(122 + 5), 2560/(71 + 5), both to the nearest
+    }
+
+    #[test]
+    fn a_fine_mean_follows_its_formula() {
+        assert_eq!(fine_mean(&[3, -3, 0], 1, 2), Ok(vec![3 << 15, -3 << 15, 0]));
+        // 2^16·5·7 / 3·2^17 = 5.83; a tie goes to the even neighbour.
+        assert_eq!(fine_mean(&[7], 5, 3 << 17), Ok(vec![6]));
+        assert_eq!(fine_mean(&[1, 3], 1, 1 << 17), Ok(vec![0, 2]));
+        let most = 1 << 57;
+        assert_eq!(fine_mean(&[i64::MAX, i64::MIN], (1 << 46) - 1, 1), Ok(vec![most, -most]));
+        for (numerator, divisor) in [(0, 1), (1 << 46, 1), (1, 0)] {
+            assert!(fine_mean(&[1], numerator, divisor).is_err());
+        }
     }
 
     #[test]

@@ -4,7 +4,7 @@
 #[pyo3::pymodule]
 pub mod update_rule {
     use crate::error::{InvalidInput, OutOfRange};
-    use anofel_dp::update_rule::{is_too_long, Adaptive, IntegerAdaptive, IntegerMean};
+    use anofel_dp::update_rule::{fine_mean, is_too_long, Adaptive, IntegerAdaptive, IntegerMean};
     use anofel_dp::UpdateError;
     use pyo3::prelude::*;
     use pyo3::types::PyBytes;
@@ -111,6 +111,20 @@ pub mod update_rule {
             first: encode(py, &first)?.unbind(),
             second: encode(py, &second)?.unbind(),
         })
+    }
+
+    /// round(2^16·numerator·S / divisor) for each entry, within ±2^57.
+    #[pyfunction]
+    #[pyo3(name = "fine_mean", signature = (total, *, numerator, divisor))]
+    fn fine_mean_of<'py>(
+        py: Python<'py>,
+        total: &[u8],
+        numerator: u64,
+        divisor: u64,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let total = decode(total)?;
+        let made = py.detach(|| fine_mean(&total, numerator, divisor)).map_err(to_error)?;
+        encode(py, &made)
     }
 
     /// Whether the mean of `count` updates is longer than `max_mean`, so that the rule shortens it.

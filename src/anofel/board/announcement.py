@@ -61,7 +61,7 @@ def _ranges_of(document: Task) -> tuple[CoordinateRange, ...]:
     if metrics is None or not metrics.proven_ranges:
         return ()
     low, high = metric_range(document.privacy, metrics, document.model.scale_bits, slots)
-    first = document.model.parameters
+    first = document.metrics_start
     return tuple(CoordinateRange(first + slot, low, high) for slot in range(slots))
 
 

@@ -26,8 +26,8 @@ from anofel.committee.permit import DecryptedCount, SumPermit
 from anofel.committee.verified import VerifiedCountShare, VerifiedShare
 from anofel.errors import InvalidInput
 from anofel.ids import BlobHash
-from anofel.models.group_means import combined
 from anofel.models.integer_model import IntegerModel, ModelOverflow
+from anofel.models.means import mean_of
 from anofel.models.rules import rule_of
 from anofel.tasks.task import Task
 
@@ -55,6 +55,8 @@ class OpenedSum:
     """The model that opened the iteration."""
     made: IntegerModel | None
     """The next model by the task's rule; None if the owner's own rule makes it."""
+    metrics_start: int
+    """Where the metric slots begin."""
     shortened: bool = False
     """Whether the mean was longer than the rule allows, and was shortened."""
 
@@ -74,7 +76,7 @@ class OpenedSum:
         """What the board keeps of it."""
         opened = b"".join(total.astype("<i8", copy=False).tobytes() for total, _ in self.groups)
         model = None if self.made is None else BlobHash(self.made.digest())
-        slots = [total[self.before.own_part(total).size :].tolist() for total, _ in self.groups]
+        slots = [total[self.metrics_start :].tolist() for total, _ in self.groups]
         reported = tuple(max(-MOST, min(MOST, sum(values))) for values in zip(*slots, strict=True))
         return SumResult(hashlib.sha256(opened).digest(), model, self.count, reported)
 
@@ -174,17 +176,17 @@ class Openings:
         if not sums:
             return None
         before = IntegerModel.from_bytes(self._attachments.read(model))
+        task = Task.from_bytes(seat.task.announcement.document)
         made, shortened = None, False
         if not seat.task.facts.own_rule:
-            task = Task.from_bytes(seat.task.announcement.document)
             try:
                 rule = rule_of(task)
-                own, counted = combined(task.groups, [(before.own_part(total), n) for total, n in sums])
+                own, counted = mean_of(task, sums)
                 made = rule.apply(before, own, counted, seat.number)
                 shortened = rule.shortens(own, counted)
             except ModelOverflow:
                 return None
-        return OpenedSum(tuple(sums), before, made, shortened)
+        return OpenedSum(tuple(sums), before, made, task.metrics_start, shortened)
 
     # Caches
 

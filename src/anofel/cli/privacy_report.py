@@ -21,6 +21,8 @@ def _lines(report: dict[str, Any]) -> Iterator[str]:
     yield from _noise(report)
     if report["metrics"]:
         yield from _metrics(report["metrics"])
+    if report["weights"]:
+        yield from _weights(report["weights"])
     if report["groups"]:
         yield from _groups(report["groups"])
     clients = report["groups"]["clients"] if report["groups"] else report["expected_clients"]
@@ -78,6 +80,13 @@ def _metrics(metrics: dict[str, Any]) -> Iterator[str]:
     yield f"Metric slots ({', '.join(metrics['names'])}), part of the same sum and of the same ε:"
     yield f"  an update keeps a norm of {metrics['update_norm']:.4g}"
     yield f"  a reported mean between 0 and 1 carries noise of σ = {metrics['noise']:.3g}"
+
+
+def _weights(weights: dict[str, Any]) -> Iterator[str]:
+    yield f"Weights (1 from {weights['most']:,} rows on), part of the same sum and of the same ε:"
+    yield f"  an update keeps a norm of {weights['update_norm']:.4g}"
+    yield f"  the mean weight, between 0 and 1, carries noise of σ = {weights['noise']:.3g}"
+    yield f"  noise or liars magnify a mean {weights['largest_factor']:.3g}-fold at most ([weights] floor)"
 
 
 def _noise(report: dict[str, Any]) -> Iterator[str]:

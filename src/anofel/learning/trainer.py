@@ -24,7 +24,7 @@ class LocalUpdate:
 
     update: Parameters
     examples: int
-    """How many examples it comes from; it never leaves the client, since means are unweighted."""
+    """How many examples it comes from; it leaves the client inside the sum of a task with weights alone."""
     metrics: tuple[float, ...] = ()
     """What the task's metric slots get: each of a client within 0 … 1, or a sum of such over its records."""
 

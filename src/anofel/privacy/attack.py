@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from anofel.errors import InvalidInput
 from anofel.learning.build import trainer_of
+from anofel.models.means import mean_of
 from anofel.models.rules import rule_of
 from anofel.privacy.bounds import advantage_bound
 from anofel.privacy.plan import Plan
@@ -128,7 +129,7 @@ def _contributions(
             local = train_unit(trainer, parameters, dataset, plan)
             updates[side].append(encode(local, model.layout, plan).astype(np.float64))
         total = np.asarray(updates[0][-1], dtype=np.int64)
-        model = rule.apply(model, model.own_part(total), 1, iteration)
+        model = rule.apply(model, *mean_of(task, [(total, 1)]), iteration)
     return np.concatenate(updates[0]), np.concatenate(updates[1])
 
 

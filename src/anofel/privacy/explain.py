@@ -44,6 +44,7 @@ def explain(task: Task, target_epsilon: float | None = None) -> dict[str, Any]:
         "releases": plan.spec.max_releases,
         "parameters": task.model.parameters,
         "metrics": _metrics(plan),
+        "weights": _weights(plan),
         "honest": plan.spec.honest,
         "min_clients": plan.spec.min_clients,
         "max_colluders": plan.spec.max_colluders,
@@ -117,6 +118,19 @@ def _metrics(plan: Plan) -> dict[str, Any] | None:
         "names": list(plan.metrics.names),
         "update_norm": plan.update_norm,
         "noise": math.sqrt(plan.total_variance(clients)) / step / units,
+    }
+
+
+def _weights(plan: Plan) -> dict[str, Any] | None:
+    """Say what weights cost the update, how noisy a mean weight is, and how far it can be pushed."""
+    if plan.weights is None:
+        return None
+    clients = plan.clients_per_sum
+    return {
+        "most": plan.weights.most,
+        "update_norm": plan.update_norm,
+        "noise": math.sqrt(plan.total_variance(clients)) / plan.weight_step / clients,
+        "largest_factor": 1 / float(plan.weights.floor),
     }
 
 

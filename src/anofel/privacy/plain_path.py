@@ -11,6 +11,7 @@ from anofel.errors import InvalidInput
 from anofel.learning.build import trainer_of
 from anofel.learning.trainer import Trainer
 from anofel.models.integer_model import IntegerModel
+from anofel.models.means import mean_of
 from anofel.models.rules import rule_of
 from anofel.privacy.plan import Plan
 from anofel.privacy.protect import Integers, encode, protect, train_unit
@@ -46,5 +47,5 @@ def iterate(
                 total += encode(local, model.layout, plan)
             else:
                 total += protect(local, model.layout, plan, position if task.privacy.adaptive else None)
-        model = rule.apply(model, model.own_part(total), len(clients), iteration)
+        model = rule.apply(model, *mean_of(task, [(total, len(clients))]), iteration)
         yield model, total

@@ -24,7 +24,7 @@ from anofel.privacy.announced import (
 from anofel.privacy.clipping import rounded_norm_squared
 from anofel.privacy.events import Event, Release, Sensitivity
 from anofel.privacy.mechanisms import Mechanism, mechanism_named
-from anofel.tasks.task import RELATIONS, MetricsSpec, PrivacySpec, Task
+from anofel.tasks.task import RELATIONS, MetricsSpec, PrivacySpec, Task, WeightsSpec
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Plan:
 
     spec: PrivacySpec
     dimension: int
-    """Parameters and metric slots."""
+    """Parameters, the weight, and metric slots."""
     scale_bits: int
     metrics: MetricsSpec | None = None
     metric_slots: tuple[str, ...] = ()
@@ -41,6 +41,9 @@ class Plan:
     """Whether contributions prove their norm."""
     groups: int = 1
     """How many sums an iteration has; a client is in one of them."""
+    weights: WeightsSpec | None = None
+    weight_step: int = 0
+    """ω: what a client of weight 1 adds to the weight slot, in integer steps; 0 without weights."""
 
     @classmethod
     def of(cls, task: Task) -> "Plan":
@@ -55,6 +58,8 @@ class Plan:
             task.metric_slots,
             not task.insecure_unproven_contributions,
             1 if task.groups is None else task.groups.number,
+            task.weights,
+            task.weight_step,
         )
 
     @property
@@ -64,15 +69,20 @@ class Plan:
 
     @property
     def clipping_norm(self) -> float:
-        """C, of what a client or a record contributes: update and metrics together."""
+        """C, of what a client or a record contributes: update, weight and metrics together."""
         return float(self.spec.clipping_norm)
 
     @property
     def update_norm(self) -> float:
-        """What of C is left for a client's update or a record's gradient: all, or √(1 − share²)·C."""
-        if self.metrics is None:
-            return self.clipping_norm
-        return self.clipping_norm * math.sqrt(1 - float(self.metrics.share) ** 2)
+        """What of C is left for a client's update or a record's gradient: all, or √(1 − Σ share²)·C."""
+        taken = sum(float(spec.share) ** 2 for spec in (self.metrics, self.weights) if spec is not None)
+        return self.clipping_norm * math.sqrt(1 - taken) if taken else self.clipping_norm
+
+    def weight(self, examples: int) -> float:
+        """How much the update of a client with so many rows counts, 0 … 1; 1 without weights."""
+        if self.weights is None:
+            return 1.0
+        return min(max(examples, 0), self.weights.most) / self.weights.most
 
     @property
     def metric_weight(self) -> float:

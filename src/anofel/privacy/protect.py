@@ -68,8 +68,8 @@ def _train(trainer: Trainer, parameters: Parameters, dataset: Dataset, plan: Pla
 def encode(local: LocalUpdate, layout: Layout, plan: Plan) -> Integers:
     """Clip, scale and round an update and its metrics to integers whose norm was checked; no noise yet."""
     update = layout.flatten(local.update)
-    if update.size + len(plan.metric_slots) != plan.dimension:
-        expected = plan.dimension - len(plan.metric_slots)
+    expected = plan.dimension - len(plan.metric_slots) - (plan.weights is not None)
+    if update.size != expected:
         raise InvalidInput(f"The task has {expected} parameters, the update {update.size}.")
     metrics = _weighted_metrics(local, plan)
     if plan.spec.unit == "record":
@@ -80,8 +80,11 @@ def encode(local: LocalUpdate, layout: Layout, plan: Plan) -> Integers:
             raise NormCheckFailed("The sum of clipped gradients exceeds its bound; it is not sent.")
         # No repetition here: whether to repeat would depend on the data, and the shared coins would be lost.
         return round_stochastically(np.ldexp(np.concatenate([update, metrics]), plan.scale_bits))
-    # The parts have norm √(1 − share²)·C and share·C at most; clipping both to C covers float errors.
-    whole = clip(np.concatenate([clip(update, plan.update_norm), metrics]), plan.clipping_norm)
+    # The parts have norm √(1 − Σ share²)·C and share·C at most; clipping all to C covers float errors.
+    weight = plan.weight(local.examples)
+    slot = [] if plan.weights is None else [weight * plan.weight_step / plan.scale]
+    parts = [weight * clip(update, plan.update_norm), np.array(slot), metrics]
+    whole = clip(np.concatenate(parts), plan.clipping_norm)
     return round_within(np.ldexp(whole, plan.scale_bits), plan.norm_squared)
 
 

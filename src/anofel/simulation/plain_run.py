@@ -15,8 +15,8 @@ from anofel.board.groups import deal
 from anofel.board.state import Progress
 from anofel.ids import BlockHash, Nullifier
 from anofel.models.card import digest_of, model_card
-from anofel.models.group_means import combined
 from anofel.models.integer_model import Integers
+from anofel.models.means import mean_of
 from anofel.models.rules import rule_of
 from anofel.privacy.metric_slots import reported_metrics
 from anofel.simulation.parts import (
@@ -131,9 +131,7 @@ class InsecurePlainSimulation:
         if enough:
             model = self.models[name]
             rule = rule_of(part.task)
-            own, counted = combined(
-                part.task.groups, [(model.own_part(group.total), group.count) for group in opened]
-            )
+            own, counted = mean_of(part.task, [(group.total, group.count) for group in opened])
             self.models[name] = rule.apply(model, own, counted, self._iteration)
             shortened = rule.shortens(own, counted)
             self._releases[name] += 1

@@ -8,6 +8,7 @@ import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, get_args
@@ -303,6 +304,18 @@ class MetricsSpec:
 
 
 @dataclass(frozen=True, kw_only=True)
+class WeightsSpec:
+    """A weighted mean: a client counts by its rows, and one more slot of the sum holds the weights."""
+
+    most: Annotated[int, Meta(ge=1, le=MAX_COUNT)]
+    """From how many rows on a client has the weight 1; with fewer it has its part of that."""
+    share: Annotated[Decimal, between("0.001", "0.999")] = Decimal("0.2")
+    """The part of the clipping norm that the weight takes; the update keeps √(1 − share²) of it."""
+    floor: Annotated[Decimal, between("0.001", "1")] = Decimal("0.1")
+    """The least mean weight that the rule divides by: the sum of the weights carries noise."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Task:
     """Everything a client must know before it takes part."""
 
@@ -316,20 +329,36 @@ class Task:
     schema: Schema
     metrics: MetricsSpec | None = None
     groups: GroupsSpec | None = None
+    weights: WeightsSpec | None = None
     insecure_unproven_contributions: bool = False
     """Whether clients prove nothing about their vectors; then one of them can spoil every sum."""
 
     @property
     def metric_slots(self) -> tuple[str, ...]:
-        """The names of the slots that stand after the model's in every vector; none unless asked for."""
+        """The names of the slots that stand last in every vector; none unless asked for."""
         if self.metrics is None:
             return ()
         return (*self.metrics.names, EXAMPLES) if self.privacy.unit == "record" else self.metrics.names
 
     @property
     def length(self) -> int:
-        """The length of every encrypted vector: the model's parameters and the metric slots."""
-        return self.model.parameters + len(self.metric_slots)
+        """The length of every encrypted vector: the model's parameters, the weight, and the metric slots."""
+        return self.metrics_start + len(self.metric_slots)
+
+    @property
+    def metrics_start(self) -> int:
+        """Where the metric slots of a vector begin."""
+        return self.model.parameters + (self.weights is not None)
+
+    @property
+    def weight_step(self) -> int:
+        """ω: what a client of weight 1 adds to the weight slot, in integer steps; 0 without weights."""
+        if self.weights is None:
+            return 0
+        privacy = self.privacy
+        return int(
+            Fraction(privacy.clipping_norm) * Fraction(self.weights.share) * (1 << self.model.scale_bits)
+        )
 
     def document(self) -> dict[str, Any]:
         """Write the task as nested tables, as in its file."""
@@ -349,6 +378,8 @@ class Task:
             tables["metrics"] = self.metrics.document()
         if self.groups is not None:
             tables["groups"] = dict(vars(self.groups))
+        if self.weights is not None:
+            tables["weights"] = dict(vars(self.weights))
         return tables
 
     def to_bytes(self) -> bytes:
@@ -419,6 +450,7 @@ class _TaskFile:
     schema: Schema | None = None
     metrics: MetricsSpec | None = None
     groups: GroupsSpec | None = None
+    weights: WeightsSpec | None = None
 
     def faults(self) -> Faults:
         """Name what does not fit together."""
@@ -447,6 +479,8 @@ class _TaskFile:
             yield "metrics", "metric slots need the unit 'client' or 'record', and no sampling"
         if self.groups is not None:
             yield from self._faults_of_groups(self.groups)
+        if self.weights is not None:
+            yield from self._faults_of_weights(self.weights)
 
     def _faults_of_groups(self, groups: GroupsSpec) -> Faults:
         least = groups.number * self.privacy.min_clients
@@ -460,6 +494,20 @@ class _TaskFile:
                 f"{groups.number} groups need expected_clients of {least} or more: min_clients, "
                 f"{self.privacy.min_clients}, for each",
             )
+
+    def _faults_of_weights(self, weights: WeightsSpec) -> Faults:
+        if self.privacy.unit != "client":
+            yield (
+                "weights",
+                "need the unit 'client'; with the unit 'record' every row counts the same already",
+            )
+        if self.rule.kind == "owner":
+            yield "weights", "need a rule that everybody can recompute, not the kind owner"
+        taken = 0 if self.metrics is None else self.metrics.share**2
+        if weights.share**2 + taken >= 1:
+            yield "weights", "and metrics leave nothing of the clipping norm: lower a share"
+        if Fraction(self.privacy.clipping_norm) * Fraction(weights.share) * (1 << self.model.scale_bits) < 1:
+            yield "weights", "are less than one integer step: raise share, or [model] scale_bits"
 
     def task_of(self, name: str) -> Task:
         """Make the task of the document called ``name``. Raises ``InvalidInput``."""
@@ -479,6 +527,7 @@ class _TaskFile:
             schema=schema,
             metrics=self.metrics,
             groups=self.groups,
+            weights=self.weights,
         )
 
 
