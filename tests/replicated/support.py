@@ -58,7 +58,11 @@ class Validators:
     def offer(self) -> Offer:
         """The cheapest valid posting."""
         now = int(time.time())
-        role = self.authority.issue(Purpose.CERTIFIER, "Clinic", now - 3600, now + 86_400)
+        return self.offer_of(self.authority.issue(Purpose.CERTIFIER, "Clinic", now - 3600, now + 86_400))
+
+    def offer_of(self, role: RoleKey) -> Offer:
+        """A certifier's key, of which each has one in force."""
+        now = int(time.time())
         holder = verify_chain(role.chain, [self.authority.root], Purpose.CERTIFIER, now)
         secret = CertifierSecret.generate()
         body = offer_key(secret, holder=holder, genesis=self.genesis.hash)

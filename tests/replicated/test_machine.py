@@ -80,8 +80,22 @@ def test_an_invalid_posting_dies_when_it_is_checked(node: ReplicatedNode, valida
     answers = node.check([(good.posting.data, False), (broken, False), (b"nonsense", False)])
     assert [answer.code for answer in answers] == [0, REFUSED, REFUSED]
     assert json.loads(answers[1].data)["code"] == "bad-signature"
-    (again,) = node.check([(good.posting.data, False)])
+    second = validators.signed(good.role, validators.offer_of(good.role).posting.body)
+    (again,) = node.check([(second.data, False)])
     assert json.loads(again.data)["code"] == "certifier-has-key"
+
+
+def test_an_engine_that_was_started_again_is_offered_what_it_forgot(
+    node: ReplicatedNode, validators: Validators
+) -> None:
+    """What waits is no refusal of itself: its author would believe that it was refused."""
+    good = validators.offer().posting.data
+    assert [node.check([(good, False)])[0].code for _ in range(3)] == [0, 0, 0]
+    assert node.may_wait(good)
+    assert node.prepare(proposal(node, [good, good])) == [good]
+    decide(node, proposal(node, [good]))
+    assert node.check([(good, True)])[0].code == REFUSED, "a block has it"
+    assert not node.may_wait(good)
 
 
 def test_a_proposal_with_an_invalid_posting_is_refused_whole(

@@ -222,16 +222,19 @@ class ReplicatedNode(BoardNode):
         return self._codes.found([name := posting_id(posting)]).get(name, LATER) == 0
 
     def _check(self, offered: list[tuple[bytes, bool]]) -> list[CheckedTx]:
-        chain = self._checking
+        chain, admitted = self._checking
         chain.state.num_postings = chain.state.num_bytes = 0  # how many may wait is the engine's affair
         postings = [data for data, _ in offered]
-        first = chain.check_all(postings)
+        names = [posting_id(data) for data in postings]
+        # an engine that was started again forgot what waited, and is offered it once more
+        fresh = [place for place, name in enumerate(names) if name not in admitted]
+        first = dict(zip(fresh, chain.check_all([postings[place] for place in fresh]), strict=True))
         slow = set()
-        for place, found in enumerate(first):
+        for place, found in first.items():
             if isinstance(found, Candidate) and chain.verifier.is_slow(found):
                 slow.add(place)
                 self._slow.begin(chain.state, found)
-        quick = [place for place in range(len(postings)) if place not in slow]
+        quick = [place for place in fresh if place not in slow]
         try:
             results = chain.admit_all([postings[p] for p in quick], [first[p] for p in quick])
         except (AttachmentMissing, DamagedBlob) as error:
@@ -241,8 +244,11 @@ class ReplicatedNode(BoardNode):
             if len(offered) == 1:
                 return [CheckedTx(LATER)]
             return [self._check([one])[0] for one in offered]
-        answers = dict(zip(quick, map(self._checked, results), strict=True))
-        return [answers.get(place, CheckedTx(LATER)) for place in range(len(postings))]
+        answers = dict.fromkeys(range(len(postings)), CheckedTx())
+        answers |= dict.fromkeys(slow, CheckedTx(LATER))
+        answers |= dict(zip(quick, map(self._checked, results), strict=True))
+        admitted.update(names[place] for place in quick if answers[place].code == 0)
+        return list(answers.values())
 
     def _checked(self, result: Posting | Rejected) -> CheckedTx:
         if isinstance(result, Posting):
@@ -266,7 +272,7 @@ class ReplicatedNode(BoardNode):
     def _begin_checks(self) -> None:
         chain = self._committed.fork()
         chain.begin(chain.state.time)
-        self._checking = chain
+        self._checking: tuple[Chain, set[PostingId]] = chain, set()
 
     # Rounds
 
