@@ -34,6 +34,12 @@ def height_at(url: str) -> int:
     return httpx2.get(f"{url}/v1/status", timeout=SECONDS).raise_for_status().json()["height"]
 
 
+def health(validators: Validators, number: int) -> tuple[int, str]:
+    """A node that answers well and whose board stands still is not healthy."""
+    answer = httpx2.get(f"{validators.url(number)}/v1/health", timeout=SECONDS)
+    return answer.status_code, answer.json().get("code", "")
+
+
 def post(validators: Validators, number: int, data: bytes) -> httpx2.Response:
     url = f"{validators.url(number)}/v1/postings"
     return httpx2.post(url, content=data, headers=OCTETS, timeout=SECONDS)
@@ -154,12 +160,14 @@ def test_four_validators_agree_and_one_may_die(tmp_path: Path, keys: KeyDirector
         stuck = height(validators, 0)
         time.sleep(10)
         assert height(validators, 0) <= stuck + 1, "two of four stand still"
+        wait_until(lambda: health(validators, 0) == (503, "no-progress"))
 
         for number in (2, 3):
             nodes[number] = start(validators, number)
         last = validators.offer().posting.data
         accepted.append(in_a_block(validators, 3, last))
         wait_until(lambda: min(height(validators, number) for number in everybody) >= accepted[-1])
+        wait_until(lambda: health(validators, 0)[0] == 200)
         for number in range(1, accepted[-1] + 1):
             same_block(validators, everybody, number)
         for data, at in zip([*postings, more, last], accepted, strict=True):
