@@ -2,7 +2,13 @@
 
 A reader that ends early or leaves bytes over raises ``Malformed``, which each caller turns into
 its own error, so a value has exactly one encoding.
+
+Processes that talk over pipes send whole messages, each behind its length in 8 bytes.
 """
+
+from typing import IO, Final
+
+_PIPE_LENGTH: Final = 8
 
 
 class Malformed(ValueError):
@@ -67,3 +73,22 @@ class Reader:
         """Refuse bytes that are left over."""
         if self._at != len(self._data):
             raise Malformed("there are bytes left over")
+
+
+def send_message(stream: IO[bytes], message: bytes) -> None:
+    """Write one message to a pipe."""
+    stream.write(len(message).to_bytes(_PIPE_LENGTH, "little"))
+    stream.write(message)
+    stream.flush()
+
+
+def receive_message(stream: IO[bytes], most: int | None = None) -> bytes:
+    """Wait for one message. Raises ``Malformed`` at the end of the pipe, or if it is too long."""
+    head = stream.read(_PIPE_LENGTH)
+    length = int.from_bytes(head, "little")
+    if len(head) != _PIPE_LENGTH or (most is not None and length > most):
+        raise Malformed("no message")
+    data = stream.read(length)
+    if len(data) != length:
+        raise Malformed("half a message")
+    return data

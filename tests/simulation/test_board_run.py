@@ -11,6 +11,7 @@ from anofel.audit.auditor import Auditor
 from anofel.audit.sources import open_source
 from anofel.committee.errors import DoesNotFit, InvalidCommittee
 from anofel.learning.splits import iid
+from anofel.phase1_setup.step1b_certification import fresh_nonce
 from anofel.privacy import protect
 from anofel.privacy.plain_path import iterate
 from anofel.privacy.plan import Plan
@@ -25,7 +26,7 @@ from anofel.simulation import (
     board_run,
     venue,
 )
-from anofel.simulation.people import Provers, SimulatedCertifier
+from anofel.simulation.people import Applicant, Provers, SimulatedCertifier
 from anofel.simulation.venue import Venue
 from anofel.tasks.task import Task, read_task
 from tests.patients import make_dataset, make_task
@@ -171,6 +172,8 @@ def test_two_clients_with_the_same_rows_are_refused(keys: KeyDirectory) -> None:
     rows = make_dataset(10)
     part = SimulatedTask(task_named("twins"), [rows, rows])
     certifier, provers = SimulatedCertifier(Venue([part], keys)), Provers(keys)
-    certifier.certify(provers, rows, 7)
+    nonce = fresh_nonce()
+    first, second = (Applicant.of(rows, 7, certifier.key).ask(nonce, provers) for _ in range(2))
+    certifier.issue(first, nonce)
     with pytest.raises(ValueError, match="same rows"):
-        certifier.certify(provers, rows, 7)
+        certifier.issue(second, nonce)

@@ -42,12 +42,21 @@ class BoardView(Protocol):
         ...
 
 
-class Board(BoardView, Protocol):
-    """A board that one can post on."""
+class Holder(Protocol):
+    """Where blobs of a board are stored."""
+
+    @property
+    def genesis(self) -> Genesis:
+        """How the board began."""
+        ...
 
     def upload(self, data: bytes | Path) -> Blob:
         """Store a blob and return it with its receipt."""
         ...
+
+
+class Board(BoardView, Holder, Protocol):
+    """A board that one can post on."""
 
     def post(self, posting: Posting) -> object:
         """Post; a retry sends the same bytes."""

@@ -5,7 +5,7 @@ while the child trains, and takes what is there when its post is due. A child th
 out of memory or is not done by then leaves the zero update. The child gets the task's document, the rows
 and the models; it holds no secret of the client.
 
-A message is its length (8 bytes, little-endian) and MessagePack; the child answers on a pipe of its own,
+A message is MessagePack behind its length (``anofel.framing``); the child answers on a pipe of its own,
 so that a trainer may print what it likes.
 """
 
@@ -25,6 +25,7 @@ import msgspec
 import numpy as np
 
 from anofel.errors import AnofelError
+from anofel.framing import receive_message, send_message
 from anofel.learning.build import OwnTrainerName, trainer_of
 from anofel.learning.trainer import Trainer
 from anofel.models.integer_model import IntegerModel
@@ -33,13 +34,13 @@ from anofel.phase2_training.step4_local_training import contribute
 from anofel.privacy.plan import Plan
 from anofel.privacy.protect import ProtectedUpdate, fits
 from anofel.studies.dataset import Dataset
+from anofel.studies.sent_rows import SentRows
 from anofel.tasks.entry_points import fault
 from anofel.tasks.task import Task
 
 START_SECONDS: Final = 300.0
 """How long a child may take until it is ready; importing a deep-learning library takes seconds."""
 NOT_READY: Final = "Training was not done when the post was due."
-_LENGTH: Final = 8
 _MAX_WORDS: Final = 1 << 20
 
 
@@ -53,13 +54,6 @@ class _Start(msgspec.Struct, tag="start", array_like=True):
     document: bytes
     trainer: OwnTrainerName
     path: list[str]
-
-
-class _Rows(msgspec.Struct, tag="rows", array_like=True):
-    samples: str
-    shape: tuple[int, ...]
-    features: bytes
-    labels: bytes
 
 
 class _Train(msgspec.Struct, tag="train", array_like=True):
@@ -80,7 +74,7 @@ class _Failed(msgspec.Struct, tag="failed", array_like=True):
     reason: str
 
 
-_Order = _Start | _Rows | _Train
+_Order = _Start | SentRows | _Train
 _Answer = _Ready | _Made | _Failed
 _OnAnswer = Callable[[_Answer | None], None]
 """Gets None if the child died or wrote nonsense."""
@@ -120,7 +114,7 @@ class TrainingProcess:
             self.layout = _wait_for_layout(child, order)
         else:
             child.ask_later(lambda: order, _MAX_WORDS, lambda _answer: None)
-        child.send_later(partial(_rows, self._dataset))
+        child.send_later(partial(SentRows.of, self._dataset))
         self._child = child
         return self.layout
 
@@ -226,7 +220,7 @@ def _converse(process: subprocess.Popen[bytes], orders: _Orders) -> None:
         with suppress(OSError, ValueError, msgspec.MsgspecError):  # a child that died, or writes nonsense
             _write(stdin, make())
             if on_answer is not None:
-                answer = msgspec.msgpack.decode(_read(stdout, most), type=_Answer)
+                answer = msgspec.msgpack.decode(receive_message(stdout, most), type=_Answer)
         if on_answer is not None:
             on_answer(answer)
     for stream in (stdin, stdout):
@@ -236,31 +230,7 @@ def _converse(process: subprocess.Popen[bytes], orders: _Orders) -> None:
 
 
 def _write(stream: IO[bytes], message: _Order | _Answer) -> None:
-    data = msgspec.msgpack.encode(message)
-    stream.write(len(data).to_bytes(_LENGTH, "little"))
-    stream.write(data)
-    stream.flush()
-
-
-def _read(stream: IO[bytes], most: int | None = None) -> bytes:
-    """Read one message. Raises ``ValueError`` at the end of the stream, or if it is too long.
-
-    Written here: ``anofel.framing`` reads bytes that are all there, and this waits for a pipe.
-    """
-    head = stream.read(_LENGTH)
-    length = int.from_bytes(head, "little")
-    if len(head) != _LENGTH or (most is not None and length > most):
-        raise ValueError("no message")
-    data = stream.read(length)
-    if len(data) != length:
-        raise ValueError("half a message")
-    return data
-
-
-def _rows(dataset: Dataset) -> _Rows:
-    features = np.ascontiguousarray(dataset.features, dtype=dataset.features.dtype.newbyteorder("<"))
-    labels = np.ascontiguousarray(dataset.labels, dtype="<i4")
-    return _Rows(features.dtype.str, features.shape, features.tobytes(), labels.tobytes())
+    send_message(stream, msgspec.msgpack.encode(message))
 
 
 # The child
@@ -287,7 +257,7 @@ def _listen(orders: SimpleQueue[_Order]) -> None:
     stream = os.fdopen(0, "rb")
     try:
         while True:
-            orders.put(msgspec.msgpack.decode(_read(stream), type=_Order))
+            orders.put(msgspec.msgpack.decode(receive_message(stream), type=_Order))
     except BaseException:
         os.killpg(0, signal.SIGKILL)  # and whatever a trainer started
 
@@ -302,10 +272,8 @@ class _Pupil:
     def obey(self, order: _Order) -> _Answer | None:
         if isinstance(order, _Start):
             return self._start(order)
-        if isinstance(order, _Rows):
-            features = np.frombuffer(order.features, dtype=order.samples).reshape(order.shape)
-            labels = np.frombuffer(order.labels, dtype="<i4").astype(np.int32, copy=False)
-            self.dataset = Dataset(features, labels, self.task.schema)
+        if isinstance(order, SentRows):
+            self.dataset = order.dataset(self.task.schema)
             return None
         try:
             made = contribute(

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 import msgspec
 import numpy as np
 
-from anofel.board.interface import Board, BoardView
+from anofel.board.interface import BoardView, Holder
 from anofel.board.seat import Sitting
 from anofel.board.statements import ballot_statement, submission_statement
 from anofel.committee.count import TypeOpening
@@ -242,7 +242,7 @@ def seal_submission(prepared: PreparedSubmission, update: Int64Vector | None) ->
     return SealedSubmission(prepared.membership, prepared.ballot, tuple(envelopes), tuple(payloads))
 
 
-def post_submission(board: Board, sealed: SealedSubmission) -> Posting:
+def post_submission(board: Holder, sealed: SealedSubmission) -> Posting:
     """Store the payloads and sign; the posting is ready to be sent."""
     # (6)
     blobs = [board.upload(payload) for payload in sealed.payloads]

@@ -5,36 +5,28 @@ order of a public seed, a client has no floors and no ledger of its own, and the
 a test authority.
 """
 
-import os
 import tempfile
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from anofel.board.genesis import flaws_of
-from anofel.board.seat import Seat, Sitting
+from anofel.board.seat import Seat
 from anofel.board.state import Bundle, Phase, Progress, TaskState
 from anofel.committee.interface import KeyProgress, Report
 from anofel.errors import InvalidInput
 from anofel.ids import TaskId
-from anofel.messages import Posting
 from anofel.models.card import digest_of
 from anofel.page.facts import card_of, facts_of
 from anofel.phase1_setup.step1d_announcement import announce, ledger_entry, post_model
-from anofel.phase2_training.step5_submission import (
-    PreparedSubmission,
-    post_submission,
-    seal_submission,
-)
 from anofel.phase3_access.step8prime_model import metrics_of_sum, next_model
 from anofel.pki.certificates import Purpose, RoleKey
-from anofel.privacy.protect import Integers
 from anofel.proofs.keys import KeyDirectory, make_insecure_development_keys
+from anofel.simulation.clients import Clients, Newcomer, Turn
+from anofel.simulation.clients_here import ClientsHere
 from anofel.simulation.committees import SimulatedCommittee, establish
 from anofel.simulation.local_board import LocalBoard
 from anofel.simulation.parts import (
@@ -47,8 +39,10 @@ from anofel.simulation.parts import (
     make_bundle,
     no_progress,
 )
-from anofel.simulation.people import Provers, SimulatedCertifier, SimulatedClient
+from anofel.simulation.people import Provers, SimulatedCertifier
 from anofel.simulation.venue import POSTS_PER_BLOCK, Venue
+from anofel.simulation.workers import Workers
+from anofel.simulation.workers.crew import Crew, check_trainers
 
 
 @dataclass(frozen=True)
@@ -73,11 +67,13 @@ class Simulation:
         directory: Path | None = None,
         keys: KeyDirectory | None = None,
         on_progress: OnProgress = no_progress,
+        workers: Workers | int | None = None,
     ) -> None:
         """Check the tasks; the parties are set up when the first iteration is run.
 
         With a ``directory``, the board is kept there and ``anofel audit`` accepts it. Without ``keys``,
-        insecure development keys are made. Raises ``InvalidInput``.
+        insecure development keys are made. ``workers`` own the clients, so many processes for a number;
+        without them all clients are in this process. Raises ``InvalidInput``, ``WorkerLost``.
         """
         self.tasks = make_bundle(tasks)
         self.models = {part.task.name: part.first_model() for part in self.tasks}
@@ -92,16 +88,22 @@ class Simulation:
             )
         self._participation = Participation() if participation is None else participation
         self._on_progress = on_progress
+        self.lost: list[str] = []
+        """The workers that were lost, in a sentence each."""
+        workers = Workers(number=workers) if isinstance(workers, int) else workers
+        if workers is not None:
+            check_trainers(self.tasks)
         with ExitStack() as stack:
-            self._pool = stack.enter_context(ThreadPoolExecutor(os.cpu_count()))
             keys = self._development_keys(stack) if keys is None else keys
             self._venue = Venue(self.tasks, keys, directory)
             self.board: LocalBoard = self._venue.board
             stack.callback(self.board.close)
-            self._provers = Provers(keys)
+            self._clients = self._place_clients(keys, workers)
+            stack.callback(self._clients.close)
             self._stack = stack.pop_all()
         self._owners: list[SimulatedOwner] = []
-        self._clients: list[list[SimulatedClient]] = []
+        self._numbers: dict[tuple[int, int], int] = {}
+        """The numbers of the clients, by task and place."""
 
     @property
     def switched_off(self) -> tuple[str, ...]:
@@ -117,8 +119,20 @@ class Simulation:
         self.close()
 
     def close(self) -> None:
-        """Let go of the directory and of the threads."""
+        """Let go of the directory, and of threads or workers."""
         self._stack.close()
+
+    def _place_clients(self, keys: KeyDirectory, workers: Workers | None) -> Clients:
+        if workers is None:
+            return ClientsHere(self.board, self.tasks, Provers(keys))
+
+        def hear(loss: str) -> None:
+            self.lost.append(loss)
+            workers.on_loss(loss)
+
+        self._on_progress("Starting workers", 0, 1)
+        links = workers.start(keys)
+        return Crew(self.board, self.tasks, keys, links, seconds=workers.seconds, on_loss=hear)
 
     def _development_keys(self, stack: ExitStack) -> KeyDirectory:
         self._on_progress("Making development keys", 0, 1)
@@ -143,7 +157,7 @@ class Simulation:
             self._on_progress("Making committee keys", number, len(self.tasks))
             name = f"Committee {number + 1}"
             committees.append(establish(self._venue, name, self._settings, self._tell_key(name)))
-        board.next_block()
+        board.next_block(on_sealed=self._clients.look)
         self._register(certifier)
         for number, (part, committee) in enumerate(zip(self.tasks, committees, strict=True)):
             role, identity = self._venue.appoint(Purpose.OWNER, f"Owner {number + 1}")
@@ -161,21 +175,20 @@ class Simulation:
         return report
 
     def _register(self, certifier: SimulatedCertifier) -> None:
-        everybody = [(index, rows) for index, part in enumerate(self.tasks) for rows in part.clients]
-        self._clients = [[] for _ in self.tasks]
+        everybody = [
+            Newcomer(number, *who)
+            for number, who in enumerate(
+                (index, place, rows)
+                for index, part in enumerate(self.tasks)
+                for place, rows in enumerate(part.clients)
+            )
+        ]
+        self._numbers = {(newcomer.task, newcomer.place): newcomer.number for newcomer in everybody}
         for start in range(0, len(everybody), POSTS_PER_BLOCK):
             self._on_progress("Registering clients", start, len(everybody))
-            chunk = everybody[start : start + POSTS_PER_BLOCK]
-            types = [self.tasks[index].task.dataset_type for index, _ in chunk]
-            rows = [rows for _, rows in chunk]
-            clients = list(self._pool.map(partial(certifier.certify, self._provers), rows, types))
-            self.board.post_many(list(self._pool.map(self._registration, clients)))
+            some = everybody[start : start + POSTS_PER_BLOCK]
+            self.board.post_many(self._clients.register(certifier, some))
             self.board.next_block()
-            for (index, _), client in zip(chunk, clients, strict=True):
-                self._clients[index].append(client)
-
-    def _registration(self, client: SimulatedClient) -> Posting:
-        return client.registration(self.board, self._provers)
 
     # Iterations
 
@@ -221,31 +234,23 @@ class Simulation:
         for owner in live:
             blob = self.board.upload(self.models[owner.part.task.name].to_bytes())
             self.board.post_as(owner.role, post_model(owner.task_id, following, blob))
-        self.board.next_block()
+        self.board.next_block(on_sealed=self._clients.look)
         assert self._bundle.phase is Phase.OPEN
 
     def _train(self, order: Sequence[tuple[int, int]]) -> None:
-        """Let the clients train and submit (steps 3 to 5); proofs are made while models train."""
-        for start in range(0, len(order), POSTS_PER_BLOCK):
-            chunk = order[start : start + POSTS_PER_BLOCK]
-            self._on_progress(f"Iteration {self._bundle.iterations}", start, len(order))
-            prepared = [self._pool.submit(self._prepare, *who) for who in chunk]
-            updates = [self._update(*who, start + place) for place, who in enumerate(chunk, start=1)]
-            sealed = self._pool.map(
-                lambda ready, update: seal_submission(ready.result(), update), prepared, updates
-            )
-            self.board.post_many([post_submission(self.board, entry) for entry in sealed])
+        """Let the clients train and submit (steps 3 to 5)."""
+        turns = [
+            Turn(self._numbers[who], self._task(self._owners[who[0]]).position, position)
+            for position, who in enumerate(order, start=1)
+        ]
+        models = {place: self.models[part.task.name] for place, part in enumerate(self.tasks)}
+        what, done = f"Iteration {self._bundle.iterations}", 0
+        self._on_progress(what, done, len(order))
+        for postings in self._clients.submissions(turns, models, POSTS_PER_BLOCK):
+            self.board.post_many(postings)
             self.board.next_block()
-
-    def _prepare(self, index: int, client: int) -> PreparedSubmission:
-        target = self._task(self._owners[index]).position
-        return self._clients[index][client].prepare(
-            self.board, Sitting.of(self.board.state, self._bundle.number), target, self._provers
-        )
-
-    def _update(self, index: int, client: int, position: int) -> Integers:
-        part, certified = self.tasks[index], self._clients[index][client].certified
-        return part.local_update(certified.dataset, self.models[part.task.name], position)
+            done += len(postings)
+            self._on_progress(what, done, len(order))
 
     # Phase 3
 

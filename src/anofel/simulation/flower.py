@@ -9,6 +9,7 @@ from anofel.learning.build import TrainerRefused, check_size
 from anofel.learning.flower.settings import FlowerApp, Value, app_refused
 from anofel.learning.flower.strategies import lost_of, rule_of_strategy
 from anofel.learning.flower.trainer import FlowerTrainer
+from anofel.learning.trainer import Trainer
 from anofel.models.parameters import Layout
 from anofel.privacy.calibrate import noise_multiplier
 from anofel.privacy.plan import Plan
@@ -28,16 +29,26 @@ class Partitions:
     """Names each client by its place: Flower's simulation does so too."""
 
     def __init__(self) -> None:
-        self._places: dict[Dataset, int] = {}
+        self._places: dict[Dataset, tuple[int, int]] = {}
 
     def number(self, clients: Sequence[Dataset]) -> None:
         """Number the clients by their rows."""
-        self._places = {rows: place for place, rows in enumerate(clients)}
+        for place, rows in enumerate(clients):
+            self.put(rows, place, len(clients))
+
+    def put(self, rows: Dataset, place: int, of: int) -> None:
+        """Give one client its place among so many."""
+        self._places[rows] = place, of
 
     def __call__(self, dataset: Dataset) -> tuple[str, Mapping[str, Value]]:
         """Return a client's name and its ``node_config``."""
-        place = self._places[dataset]
-        return str(place), {"partition-id": place, "num-partitions": len(self._places)}
+        place, of = self._places[dataset]
+        return str(place), {"partition-id": place, "num-partitions": of}
+
+
+def flower_trainer(app: FlowerApp, partitions: Partitions) -> Trainer:
+    """Start an app that trains the clients of some partitions. Raises ``FlowerRefused``, ``FlowerFailed``."""
+    return FlowerTrainer(app, partitions)
 
 
 def of_flower_app(
@@ -90,7 +101,7 @@ def of_flower_app(
         for place in range(clients)
     ]
     partitions.number(rows)
-    return SimulatedTask(task, rows, own_trainer=trainer, on_failure=say)
+    return SimulatedTask(task, rows, own_trainer=trainer, trainer_name=app, on_failure=say)
 
 
 def of_task_and_app(
@@ -105,7 +116,7 @@ def of_task_and_app(
     partitions.number(parts)
     trainer = FlowerTrainer(app, partitions)
     check_size(task, trainer, app.name)
-    return SimulatedTask(task, parts, own_trainer=trainer, on_failure=on_failure)
+    return SimulatedTask(task, parts, own_trainer=trainer, trainer_name=app, on_failure=on_failure)
 
 
 def _partition_schema(clients: int, digest: str) -> dict[str, object]:

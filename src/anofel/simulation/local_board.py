@@ -4,7 +4,7 @@ Simulations and tests use it. It is one validator and one storage holder. It liv
 directory (``LocalDirectory``) that an audit reads.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from anofel.board.attachments import MemoryAttachments
@@ -22,6 +22,7 @@ from anofel.messages import (
     Body,
     ChainAuthor,
     Genesis,
+    Header,
     Posting,
     Receipt,
     Vote,
@@ -35,6 +36,7 @@ from anofel.storage.attachments import DirectoryAttachments
 from anofel.storage.blobs import retention
 from anofel.storage.blocks import BlockStore, write_genesis
 
+OnSealed = Callable[[Header], None]
 RECEIPT_BLOCKS = 64
 """How long an unreferenced blob is promised to stay."""
 
@@ -153,9 +155,11 @@ class LocalBoard:
                 on_block(block)
         return self._shown - before
 
-    def next_block(self, time: int | None = None) -> Block:
-        """Seal and sign the block, and begin the next one."""
+    def next_block(self, time: int | None = None, *, on_sealed: OnSealed | None = None) -> Block:
+        """Seal and sign the block, and begin the next one; ``on_sealed`` sees the state in between."""
         header = self.chain.seal()
+        if on_sealed is not None:
+            on_sealed(header)
         signature = self._validator.sign(header.vote_bytes(self.genesis_hash))
         commit = (Vote(validator=0, signature=signature),)
         block = Block(header=header, commit=commit, postings=tuple(self._postings))

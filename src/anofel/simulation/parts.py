@@ -11,7 +11,7 @@ from anofel.board.announcement import limits_of
 from anofel.committee import schemes
 from anofel.committee.context import MAX_POSTS, CommitteeShape
 from anofel.errors import InvalidInput
-from anofel.learning.build import trainer_of
+from anofel.learning.build import OwnTrainerName, trainer_of
 from anofel.learning.evaluate import Measure
 from anofel.learning.own_trainer import TrainerFailed
 from anofel.learning.trainer import Trainer
@@ -42,6 +42,8 @@ class SimulatedTask:
     """How each new model is measured; see ``anofel.learning.evaluate``."""
     own_trainer: Trainer | None = None
     """What trains a ``custom`` model; otherwise the task says it."""
+    trainer_name: OwnTrainerName = ""
+    """How workers make the trainer of a ``custom`` model: as ``module:function``, or from a Flower app."""
     on_failure: Callable[[str], None] | None = None
     """Hears why an update of a client is zero. Without it what fails ends the simulation, so that whoever
     writes a trainer sees it."""
@@ -51,7 +53,7 @@ class SimulatedTask:
     @cached_property
     def trainer(self) -> Trainer:
         """What trains at the clients. Raises ``InvalidInput`` for a custom model without a trainer."""
-        return trainer_of(self.task) if self.own_trainer is None else self.own_trainer
+        return trainer_of(self.task, self.trainer_name) if self.own_trainer is None else self.own_trainer
 
     @cached_property
     def plan(self) -> Plan:

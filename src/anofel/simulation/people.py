@@ -1,15 +1,18 @@
 """Steps 1.a, 1.b and 5 for a simulation: a certifier and the clients that it certifies."""
 
 from dataclasses import dataclass, field
+from typing import Self
 
+from anofel.board.interface import BoardView
 from anofel.board.seat import Sitting
+from anofel.board.state import State
 from anofel.errors import InvalidInput
 from anofel.learning.certified import CertifiedDataset, dataset_digest
 from anofel.messages import Posting
 from anofel.phase1_setup.step1a_certifier_key import offer_key
 from anofel.phase1_setup.step1b_certification import (
+    CertificateRequest,
     Credential,
-    fresh_nonce,
     issue_certificate,
     request_certificate,
 )
@@ -17,6 +20,8 @@ from anofel.phase1_setup.step1b_registration import register
 from anofel.phase2_training.step5_submission import PreparedSubmission, prepare_submission
 from anofel.pki.certificates import Purpose
 from anofel.primitives import (
+    Certificate,
+    CertifierKey,
     CertifierSecret,
     DatasetDigest,
     DatasetType,
@@ -25,7 +30,6 @@ from anofel.primitives import (
     Salt,
 )
 from anofel.proofs.keys import KeyDirectory
-from anofel.simulation.local_board import LocalBoard
 from anofel.simulation.venue import Venue
 from anofel.studies.dataset import Dataset
 
@@ -44,25 +48,50 @@ class SimulatedCertifier:
 
     def __init__(self, venue: Venue) -> None:
         """Appoint a certifier and offer its key (step 1.a)."""
-        self.secret = CertifierSecret.generate()
+        self._secret = CertifierSecret.generate()
+        self.key = self._secret.public_key()
         self._verifier = venue.keys.ownership_verifier(threads=1)
         self._certified: dict[DatasetDigest, MasterPublicKey] = {}
         role, identity = venue.appoint(Purpose.CERTIFIER, "Certifier")
         board = venue.board
-        board.post_as(role, offer_key(self.secret, holder=identity, genesis=board.genesis_hash))
+        board.post_as(role, offer_key(self._secret, holder=identity, genesis=board.genesis_hash))
 
-    def certify(self, provers: Provers, dataset: Dataset, dataset_type: int) -> "SimulatedClient":
-        """Let a new client ask for a certificate, and give it (step 1.b, first half)."""
-        msk, dt, nonce = MasterSecret.generate(), DatasetType(dataset_type), fresh_nonce()
-        key = self.secret.public_key()
-        certified = CertifiedDataset(dataset, dataset_digest(dataset))
-        request = request_certificate(
-            msk, certified.digest, dt, certifier=key, nonce=nonce, prover=provers.ownership
-        )
+    def issue(self, request: CertificateRequest, nonce: bytes) -> Certificate:
+        """Give a client the certificate that it asks for (step 1.b, first half)."""
         if self._certified.setdefault(request.d, request.mpk) != request.mpk:
             raise InvalidInput("Two clients hold the same rows, and a certifier knows one key for a dataset.")
-        certificate = issue_certificate(request, secret=self.secret, nonce=nonce, verifier=self._verifier)
-        return SimulatedClient(Credential(msk, request.d, dt, key, certificate), certified)
+        return issue_certificate(request, secret=self._secret, nonce=nonce, verifier=self._verifier)
+
+
+@dataclass(frozen=True, repr=False)
+class Applicant:
+    """A client that is not certified yet."""
+
+    certified: CertifiedDataset
+    dt: DatasetType
+    certifier: CertifierKey
+    msk: MasterSecret = field(default_factory=MasterSecret.generate)
+
+    @classmethod
+    def of(cls, dataset: Dataset, dataset_type: int, certifier: CertifierKey) -> Self:
+        """Make a client of its rows."""
+        return cls(CertifiedDataset(dataset, dataset_digest(dataset)), DatasetType(dataset_type), certifier)
+
+    def ask(self, nonce: bytes, provers: Provers) -> CertificateRequest:
+        """Ask for a certificate (step 1.b, first half)."""
+        return request_certificate(
+            self.msk,
+            self.certified.digest,
+            self.dt,
+            certifier=self.certifier,
+            nonce=nonce,
+            prover=provers.ownership,
+        )
+
+    def take(self, certificate: Certificate) -> "SimulatedClient":
+        """Keep the certificate."""
+        credential = Credential(self.msk, self.certified.digest, self.dt, self.certifier, certificate)
+        return SimulatedClient(credential, self.certified)
 
 
 @dataclass(frozen=True, repr=False)
@@ -73,12 +102,12 @@ class SimulatedClient:
     certified: CertifiedDataset
     salt: Salt = field(default_factory=Salt.generate)
 
-    def registration(self, board: LocalBoard, provers: Provers) -> Posting:
+    def registration(self, state: State, provers: Provers) -> Posting:
         """Register anonymously (step 1.b, second half)."""
-        return register(board.state, self.credential, salt=self.salt, prover=provers.registration)
+        return register(state, self.credential, salt=self.salt, prover=provers.registration)
 
     def prepare(
-        self, board: LocalBoard, sitting: Sitting, target: int | None, provers: Provers
+        self, board: BoardView, sitting: Sitting, target: int | None, provers: Provers
     ) -> PreparedSubmission:
         """Make everything of a submission that does not depend on the update (step 5)."""
         return prepare_submission(

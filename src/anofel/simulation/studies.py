@@ -89,6 +89,7 @@ def of_task_file(
         parts,
         evaluate_on(task, test, trains) if isinstance(trains, Predictor) else None,
         own_trainer=trains,
+        trainer_name=trainer,
     )
 
 
