@@ -8,9 +8,9 @@
 Every size is a run of its own in a process of its own: one iteration of logistic regression on vectors of
 the size of ``support2`` (34 features and an intercept) over made-up rows, two for each client. Everything is
 real: ownership, registration and submission proofs, a committee of three without a dealer, of which two
-open, encryption, and a board in a directory. The workers own the clients, one for each core. Processor time counts
-everything from the start of Python to the last block, keys of the committee included; proof keys are made
-once before. Memory is the peak of a process.
+open, encryption, and a board in a directory. The workers own the clients, one for each core. Processor time
+counts everything from the start of Python to the last block, keys of the committee included; proof keys are
+made once before. Memory is the peak of a process.
 """
 
 import argparse

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         Participation,
         SimulatedTask,
         Simulation,
+        Workers,
         made_up_rows,
     )
     from anofel.studies.catalogue import study_named
@@ -58,6 +59,7 @@ __all__ = [
     "Simulation",
     "Task",
     "Transport",
+    "Workers",
     "__version__",
     "array_trainer",
     "evaluate_on",
@@ -93,6 +95,7 @@ _HOMES: Final = {
         "Participation",
         "SimulatedTask",
         "Simulation",
+        "Workers",
         "made_up_rows",
     ),
     "anofel.studies.catalogue": ("study_named",),

@@ -1,4 +1,4 @@
-"""``anofel simulate``: many clients in one process through the same code, for experiments."""
+"""``anofel simulate``: many clients through the same code, for experiments, in one process or in workers."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from anofel.simulation.studies import RowSource
 
 DEFAULT_ITERATIONS: Final = 5
+ORDER_SECONDS: Final = 1800.0
+"""As ``anofel.simulation.workers`` has it; what is shown in ``--help`` imports nothing heavy."""
 
 
 def simulate(
@@ -126,6 +128,23 @@ def simulate(
             show_default=False,
         ),
     ] = None,
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="So many processes own the clients; otherwise all are in this one.",
+            show_default=False,
+        ),
+    ] = None,
+    dask: Annotated[
+        str,
+        typer.Option(
+            metavar="ADDRESS", help="Workers on the machines of this Dask scheduler, all or --workers."
+        ),
+    ] = "",
+    worker_seconds: Annotated[
+        float, typer.Option(help="The longest that a worker may take over one client.")
+    ] = ORDER_SECONDS,
     insecure_plain: Annotated[
         bool,
         typer.Option(
@@ -136,7 +155,7 @@ def simulate(
     ca_file: BoardRoots = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Train with many clients in this process, over the same steps and the same rules of the board.
+    """Train with many clients, over the same steps and the same rules of the board.
 
     Proofs, committee keys and encryption are real unless --insecure-plain leaves them out.
 
@@ -145,6 +164,8 @@ def simulate(
     Examples: anofel simulate --study nwtco --clients 64 --iterations 10 --out run
 
     anofel simulate task.toml --rows a.csv --rows b.csv --rows c.csv --rows d.csv --out run
+
+    anofel simulate --study support2 --clients 5000 --iterations 1 --workers 8 --out run
 
     anofel simulate task.toml --made-up-rows 5000 --clients 512 --insecure-plain
 
@@ -209,6 +230,9 @@ def simulate(
             keys=keys,
             plot=plot,
             insecure_plain=insecure_plain,
+            workers=workers,
+            dask=dask,
+            worker_seconds=worker_seconds,
             is_own_validation=validation is not None,
         ),
         as_json=as_json,

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from anofel.simulation.parts import OnProgress
     from anofel.simulation.record import RunRecord
     from anofel.simulation.selection import BestModels
+    from anofel.simulation.workers import Workers
 
 INTERRUPTED: Final = 130
 """The exit code after Ctrl-C, as shells have it."""
@@ -35,6 +36,9 @@ class Settings:
     keys: Path | None
     plot: Path | None
     insecure_plain: bool
+    workers: int | None
+    dask: str
+    worker_seconds: float
     is_own_validation: bool
 
 
@@ -42,6 +46,7 @@ def run(parts: Sequence["SimulatedTask"], settings: Settings, *, as_json: bool) 
     """Run, keep and show a simulation. Raises ``InvalidInput``; Ctrl-C ends it with what is done."""
     from anofel.simulation.selection import BestModels
 
+    workers = _workers(settings)
     record = _record(settings)
     best = BestModels(settings.patience)
     parts = [_goes_on(part, record, best) for part in parts]
@@ -51,7 +56,7 @@ def run(parts: Sequence["SimulatedTask"], settings: Settings, *, as_json: bool) 
     interrupted = False
     if done < settings.iterations:
         journal.board = None if record is None or settings.insecure_plain else record.board()
-        interrupted = _run(parts, settings, settings.iterations - done, journal)
+        interrupted = _run(parts, settings, workers, settings.iterations - done, journal)
     if settings.plot is not None:
         from anofel.simulation.plot import plot_run
 
@@ -64,6 +69,19 @@ def run(parts: Sequence["SimulatedTask"], settings: Settings, *, as_json: bool) 
     if interrupted:
         _say_how_to_go_on(settings, len(journal.iterations))
         raise typer.Exit(INTERRUPTED)
+
+
+def _workers(settings: Settings) -> "Workers | None":
+    from anofel.errors import InvalidInput
+    from anofel.simulation.workers import Workers
+
+    if settings.workers is None and not settings.dask:
+        return None
+    if settings.insecure_plain:
+        raise InvalidInput("--workers and --dask are for real cryptography; --insecure-plain has none.")
+    return Workers(
+        number=settings.workers or 0, dask=settings.dask, seconds=settings.worker_seconds, on_loss=note
+    )
 
 
 def _record(settings: Settings) -> "RunRecord | None":
@@ -134,7 +152,13 @@ class _Journal:
         }
 
 
-def _run(parts: Sequence["SimulatedTask"], settings: Settings, iterations: int, journal: _Journal) -> bool:
+def _run(
+    parts: Sequence["SimulatedTask"],
+    settings: Settings,
+    workers: "Workers | None",
+    iterations: int,
+    journal: _Journal,
+) -> bool:
     """Run iterations until they are done, or in vain, or Ctrl-C; whether it was Ctrl-C."""
     with progress_bar("Simulating") as progress:
 
@@ -142,7 +166,7 @@ def _run(parts: Sequence["SimulatedTask"], settings: Settings, iterations: int, 
             progress(done, total, what)
 
         try:
-            with _simulation(parts, settings, journal.board, show_progress) as simulation:
+            with _simulation(parts, settings, workers, journal.board, show_progress) as simulation:
                 journal.insecure = simulation.switched_off
                 for result in simulation.run(iterations):
                     journal.add(result, simulation.card(result))
@@ -155,7 +179,11 @@ def _run(parts: Sequence["SimulatedTask"], settings: Settings, iterations: int, 
 
 
 def _simulation(
-    parts: Sequence["SimulatedTask"], settings: Settings, board: Path | None, on_progress: "OnProgress"
+    parts: Sequence["SimulatedTask"],
+    settings: Settings,
+    workers: "Workers | None",
+    board: Path | None,
+    on_progress: "OnProgress",
 ) -> "Simulation | InsecurePlainSimulation":
     from anofel.proofs.keys import KeyDirectory
     from anofel.simulation import CommitteeSettings, InsecurePlainSimulation, Participation, Simulation
@@ -173,6 +201,7 @@ def _simulation(
         directory=board,
         keys=None if settings.keys is None else KeyDirectory.open(settings.keys),
         on_progress=on_progress,
+        workers=workers,
     )
 
 

@@ -21,6 +21,7 @@ from anofel.simulation.parts import (
 )
 from anofel.simulation.plain_run import InsecurePlainSimulation
 from anofel.simulation.rows import made_up_rows
+from anofel.simulation.workers import Workers
 
 __all__ = [
     "CommitteeSettings",
@@ -29,6 +30,7 @@ __all__ = [
     "Participation",
     "SimulatedTask",
     "Simulation",
+    "Workers",
     "made_up_rows",
     "split_rows",
 ]

@@ -25,7 +25,7 @@ from anofel.phase1_setup.step1d_announcement import announce, ledger_entry, post
 from anofel.phase3_access.step8prime_model import metrics_of_sum, next_model
 from anofel.pki.certificates import Purpose, RoleKey
 from anofel.proofs.keys import KeyDirectory, make_insecure_development_keys
-from anofel.simulation.clients import Clients, Newcomer, Turn
+from anofel.simulation.clients import Clients, Newcomer, SimulatedTurn
 from anofel.simulation.clients_here import ClientsHere
 from anofel.simulation.committees import SimulatedCommittee, establish
 from anofel.simulation.local_board import LocalBoard
@@ -131,7 +131,7 @@ class Simulation:
             workers.on_loss(loss)
 
         self._on_progress("Starting workers", 0, 1)
-        links = workers.start(keys)
+        links = workers.start()
         return Crew(self.board, self.tasks, keys, links, seconds=workers.seconds, on_loss=hear)
 
     def _development_keys(self, stack: ExitStack) -> KeyDirectory:
@@ -240,7 +240,7 @@ class Simulation:
     def _train(self, order: Sequence[tuple[int, int]]) -> None:
         """Let the clients train and submit (steps 3 to 5)."""
         turns = [
-            Turn(self._numbers[who], self._task(self._owners[who[0]]).position, position)
+            SimulatedTurn(self._numbers[who], self._task(self._owners[who[0]]).position, position)
             for position, who in enumerate(order, start=1)
         ]
         models = {place: self.models[part.task.name] for place, part in enumerate(self.tasks)}

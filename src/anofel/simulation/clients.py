@@ -24,7 +24,7 @@ class Newcomer:
 
 
 @dataclass(frozen=True)
-class Turn:
+class SimulatedTurn:
     """A client that shall post in an iteration."""
 
     client: int
@@ -47,7 +47,7 @@ class Clients(Protocol):
         ...
 
     def submissions(
-        self, turns: Sequence[Turn], models: Mapping[int, IntegerModel], at_a_time: int
+        self, turns: Sequence[SimulatedTurn], models: Mapping[int, IntegerModel], at_a_time: int
     ) -> Iterator[list[Posting]]:
         """Train and submit in the open iteration; gives the postings of some turns at a time, in order.
 

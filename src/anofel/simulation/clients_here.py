@@ -10,7 +10,7 @@ from anofel.models.integer_model import IntegerModel
 from anofel.phase1_setup.step1b_certification import fresh_nonce
 from anofel.phase2_training.step5_submission import PreparedSubmission, post_submission, seal_submission
 from anofel.privacy.protect import Integers
-from anofel.simulation.clients import Newcomer, Turn
+from anofel.simulation.clients import Newcomer, SimulatedTurn
 from anofel.simulation.local_board import LocalBoard
 from anofel.simulation.parts import SimulatedTask
 from anofel.simulation.people import Applicant, Provers, SimulatedCertifier, SimulatedClient
@@ -48,7 +48,7 @@ class ClientsHere:
         return list(self._pool.map(lambda client: client.registration(state, self._provers), clients))
 
     def submissions(
-        self, turns: Sequence[Turn], models: Mapping[int, IntegerModel], at_a_time: int
+        self, turns: Sequence[SimulatedTurn], models: Mapping[int, IntegerModel], at_a_time: int
     ) -> Iterator[list[Posting]]:
         """Do steps 3 to 5, some clients at a time; proofs are made while models train."""
         for start in range(0, len(turns), at_a_time):
@@ -60,11 +60,11 @@ class ClientsHere:
             )
             yield [post_submission(self._board, entry) for entry in sealed]
 
-    def _prepare(self, turn: Turn) -> PreparedSubmission:
+    def _prepare(self, turn: SimulatedTurn) -> PreparedSubmission:
         _, client = self._clients[turn.client]
         sitting = Sitting.of(self._board.state, 0)
         return client.prepare(self._board, sitting, turn.target, self._provers)
 
-    def _update(self, turn: Turn, models: Mapping[int, IntegerModel]) -> Integers:
+    def _update(self, turn: SimulatedTurn, models: Mapping[int, IntegerModel]) -> Integers:
         task, client = self._clients[turn.client]
         return self._tasks[task].local_update(client.certified.dataset, models[task], turn.position)

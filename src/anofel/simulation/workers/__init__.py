@@ -1,11 +1,10 @@
 """Workers that own the clients of a simulation: processes on this machine, or Dask workers on several."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from anofel.errors import InvalidInput
-from anofel.proofs.keys import KeyDirectory
 from anofel.simulation.workers.links import ORDER_SECONDS, Link
 from anofel.simulation.workers.process import ProcessLink
 
@@ -31,12 +30,10 @@ class Workers:
         if not self.seconds > 0:
             raise InvalidInput("The time that a worker may take is more than 0 seconds.")
 
-    def start(self, keys: KeyDirectory) -> list[Link]:
+    def start(self) -> list[Link]:
         """Start them. Raises ``WorkerLost`` and ``InvalidInput``; none is left then."""
         if self.dask:
-            from anofel.simulation.workers.dask_link import dask_links
-
-            return dask_links(self.dask, self.number, keys)
+            return list(_dask_links(self.dask, self.number))
         links: list[Link] = []
         try:
             for number in range(1, self.number + 1):
@@ -46,3 +43,13 @@ class Workers:
                 link.close()
             raise
         return links
+
+
+def _dask_links(address: str, number: int) -> Sequence[Link]:
+    try:
+        from anofel.simulation.workers.dask_link import dask_links
+    except ModuleNotFoundError as error:
+        if error.name != "distributed":
+            raise
+        raise InvalidInput("Workers of Dask need the extra: pip install 'anofel[dask]'.") from None
+    return dask_links(address, number)

@@ -18,9 +18,9 @@ from anofel.messages import Header, Posting
 from anofel.models.integer_model import IntegerModel
 from anofel.phase1_setup.step1b_certification import CertificateRequest, fresh_nonce
 from anofel.primitives import DatasetDigest, DatasetType, MasterPublicKey
-from anofel.proofs.keys import KeyDirectory
+from anofel.proofs.keys import ROLES, STATEMENTS, KeyDirectory, key_file_name
 from anofel.proofs.statements import OwnershipProof
-from anofel.simulation.clients import Newcomer, Turn
+from anofel.simulation.clients import Newcomer, SimulatedTurn
 from anofel.simulation.local_board import LocalBoard
 from anofel.simulation.parts import SimulatedTask
 from anofel.simulation.people import SimulatedCertifier
@@ -61,6 +61,11 @@ def check_trainers(tasks: Sequence[SimulatedTask]) -> None:
                 f"Workers make the trainer of the task '{part.task.name}' themselves; name it with "
                 "trainer_name='module:function' beside own_trainer."
             )
+
+
+def files(keys: KeyDirectory) -> dict[str, bytes]:
+    """Read the proof keys, for a machine that has not got them."""
+    return {key_file_name(name, role): keys.file(name, role).read() for name in STATEMENTS for role in ROLES}
 
 
 class _Hand:
@@ -164,11 +169,15 @@ class Crew:
         tasks = tuple(
             (part.task.to_bytes(), part.trainer_name, part.on_failure is not None) for part in self._tasks
         )
-        here, there = (
-            orders.Start(orders.VERSION, genesis, tasks, keys=directory, path=path)
-            for directory, path in ((str(keys.path), tuple(sys.path)), ("", ()))
-        )
-        for answer in [hand.ask(here if hand.link.is_here else there) for hand in self._hands]:
+        path = tuple(sys.path)
+        asked = []
+        for hand in self._hands:
+            here = hand.link.is_here
+            order = orders.Start(
+                orders.VERSION, genesis, tasks, str(keys.path) if here else files(keys), path if here else ()
+            )
+            asked.append(hand.ask(order))
+        for answer in asked:
             _read(answer.result(), orders.Done)
 
     def close(self) -> None:
@@ -244,7 +253,7 @@ class Crew:
         self._tell(orders.Look(header.to_bytes(), snapshot.encode(state), keys))
 
     def submissions(
-        self, turns: Sequence[Turn], models: Mapping[int, IntegerModel], at_a_time: int
+        self, turns: Sequence[SimulatedTurn], models: Mapping[int, IntegerModel], at_a_time: int
     ) -> Iterator[list[Posting]]:
         """Do steps 3 to 5. Workers are ahead of the board by some turns, so that none waits for it."""
         self._tell(orders.Models({place: model.to_bytes() for place, model in models.items()}))
@@ -255,7 +264,9 @@ class Crew:
             end = start + at_a_time
             for place in range(start + len(sealing), min(end + ahead, len(turns))):
                 turn = turns[place]
-                sealing[place] = self._ask(turn.client, orders.Seal(turn.client, turn.target, turn.position))
+                sealing[place] = self._ask(
+                    turn.client, orders.TrainAndSeal(turn.client, turn.target, turn.position)
+                )
             signing = [self._store(sealing.pop(place)) for place in range(start, min(end, len(turns)))]
             posted = [self._take(entry, orders.Posted) for entry in signing if entry is not None]
             yield [Posting.from_bytes(answer.data) for answer in posted if answer is not None]

@@ -23,8 +23,8 @@ class Start(msgspec.Struct, tag="start", array_like=True, frozen=True):
     genesis: bytes
     tasks: tuple[tuple[bytes, OwnTrainerName, bool], ...]
     """The document of each task, the name of a trainer of one's own, and whether what fails becomes zero."""
-    keys: str
-    """The directory of the proof keys; empty where they come in another way."""
+    keys: str | dict[str, bytes]
+    """The directory of the proof keys on this machine, or the files."""
     path: tuple[str, ...]
     """Where modules are looked for, on this machine."""
 
@@ -65,7 +65,7 @@ class Models(msgspec.Struct, tag="models", array_like=True, frozen=True):
     models: dict[int, bytes]
 
 
-class Seal(msgspec.Struct, tag="seal", array_like=True, frozen=True):
+class TrainAndSeal(msgspec.Struct, tag="train-and-seal", array_like=True, frozen=True):
     """Train and encrypt."""
 
     client: int
@@ -114,7 +114,7 @@ class Failed(msgspec.Struct, tag="failed", array_like=True, frozen=True):
     reason: str
 
 
-Order = Start | Ask | Register | Look | Models | Seal | Sign
+Order = Start | Ask | Register | Look | Models | TrainAndSeal | Sign
 Answer = Done | Asked | Sealed | Posted | Failed
 
 A = TypeVar("A", Done, Asked, Sealed, Posted)

@@ -7,7 +7,9 @@ the header of its block and not verified posting by posting.
 
 import hashlib
 import sys
+import tempfile
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Final
 
@@ -27,7 +29,7 @@ from anofel.messages import Blob, Genesis, Header
 from anofel.models.integer_model import IntegerModel
 from anofel.phase2_training.step5_submission import SealedSubmission, post_submission, seal_submission
 from anofel.primitives import Certificate, CertifierKey
-from anofel.proofs.keys import KeyDirectory
+from anofel.proofs.keys import ROLES, STATEMENTS, KeyDirectory, key_file_name
 from anofel.simulation.flower import Partitions, flower_trainer
 from anofel.simulation.parts import SimulatedTask
 from anofel.simulation.people import Applicant, Provers, SimulatedClient
@@ -39,7 +41,7 @@ BUNDLE: Final = 0
 """A simulation has one bundle."""
 
 
-class _View:
+class _ShownBoard:
     """The board as the last ``Look`` showed it; what is uploaded was stored by the simulation already."""
 
     def __init__(self, genesis: Genesis) -> None:
@@ -76,14 +78,12 @@ class _Task:
 class Worker:
     """Answers orders; the first one is ``Start``."""
 
-    def __init__(self, keys: Path | None = None) -> None:
-        """``keys`` is the directory of the proof keys, if the first order does not name it."""
-        self._keys = keys
+    def __init__(self) -> None:
         self._tasks: list[_Task] = []
         self._owned: dict[int, _Owned] = {}
         self._models: dict[int, IntegerModel] = {}
         self._failures: list[str] = []
-        self._view: _View
+        self._view: _ShownBoard
         self._provers: Provers
 
     def obey(self, data: bytes) -> bytes:
@@ -115,7 +115,7 @@ class Worker:
                     place: IntegerModel.from_bytes(model) for place, model in order.models.items()
                 }
                 return orders.Done()
-            case orders.Seal():
+            case orders.TrainAndSeal():
                 return self._seal(order)
             case orders.Sign():
                 return self._sign(order)
@@ -125,9 +125,8 @@ class Worker:
             raise InvalidInput("The worker has another version of anofel than the simulation.")
         sys.path.extend(name for name in order.path if name not in sys.path)
         genesis = Genesis.from_bytes(order.genesis)
-        self._view = _View(genesis)
-        directory = Path(order.keys) if self._keys is None else self._keys
-        self._provers = Provers(KeyDirectory.pinned(directory, genesis.key_pins))
+        self._view = _ShownBoard(genesis)
+        self._provers = _provers(order.keys, genesis)
         self._tasks = [self._task(*task) for task in order.tasks]
         return orders.Done()
 
@@ -160,7 +159,7 @@ class Worker:
         view.state = snapshot.decode(order.state, view.genesis, Header.from_bytes(order.header))
         return orders.Done()
 
-    def _seal(self, order: orders.Seal) -> orders.Answer:
+    def _seal(self, order: orders.TrainAndSeal) -> orders.Answer:
         owned = self._owned[order.client]
         assert owned.client is not None
         sitting, task = Sitting.of(self._view.state, BUNDLE), self._tasks[owned.task].part
@@ -177,3 +176,14 @@ class Worker:
         self._view.stored = {blob.sha256: blob for blob in blobs}
         posting, owned.sealed = post_submission(self._view, owned.sealed), None
         return orders.Posted(posting.data)
+
+
+def _provers(keys: str | dict[str, bytes], genesis: Genesis) -> Provers:
+    """Load the proving keys that genesis pins, once."""
+    if isinstance(keys, str):
+        return Provers(KeyDirectory.pinned(Path(keys), genesis.key_pins))
+    with tempfile.TemporaryDirectory(prefix="anofel-worker-") as scratch:
+        for name, role in product(STATEMENTS, ROLES):
+            path = Path(scratch) / key_file_name(name, role)
+            path.write_bytes(keys[path.name])
+        return Provers(KeyDirectory.pinned(Path(scratch), genesis.key_pins))
