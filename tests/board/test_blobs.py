@@ -196,6 +196,49 @@ def test_unreferenced_blobs_count_as_pending_until_they_are_pinned(store):
     assert store.usage() == Usage(1000, 199, 0)
 
 
+def test_strangers_leave_room_for_those_with_a_ticket(tmp_path):
+    """1,000 bytes may be pending, of which strangers get 400; who has a ticket may take what they leave."""
+
+    def begin(number: int, length: int, *, ticketed: bool):
+        return store.begin(digest(b"%d" % number * length), length, expires=EXPIRES, ticketed=ticketed)
+
+    def keep(number: int, length: int, *, ticketed: bool) -> bytes:
+        data = b"%d" % number * length
+        with store.begin(digest(data), length, expires=EXPIRES, ticketed=ticketed) as upload:
+            upload.write(data)
+            upload.finish()
+        return digest(data)
+
+    with BlobStore(tmp_path, 10_000, 1000, reserved_bytes=600) as store:
+        keep(1, 300, ticketed=False)
+        with pytest.raises(BlobStoreFull):
+            begin(2, 101, ticketed=False)
+        with pytest.raises(BlobTooLarge):
+            begin(2, 401, ticketed=False)
+        with begin(3, 100, ticketed=False) as under_way:
+            under_way.write(b"3" * 60)  # it counts what arrived
+            with pytest.raises(BlobStoreFull):
+                begin(4, 41, ticketed=False)
+        named = keep(5, 500, ticketed=True)
+        keep(6, 150, ticketed=True)
+        with pytest.raises(BlobStoreFull):
+            begin(7, 51, ticketed=True)
+        assert store.usage().unreferenced == 950
+    with BlobStore(tmp_path, 10_000, 1000, reserved_bytes=600) as store:  # it is written down
+        assert store.usage().unreferenced == 950
+        with pytest.raises(BlobStoreFull):
+            begin(7, 51, ticketed=True)
+        begin(8, 50, ticketed=False).abort()
+        with pytest.raises(BlobStoreFull):
+            begin(8, 101, ticketed=False)
+        store.pin(named, None)
+        assert store.usage().unreferenced == 450
+        begin(9, 550, ticketed=True).abort()
+        store.prune(EXPIRES + 1)
+        assert store.usage().unreferenced == 0
+        begin(10, 400, ticketed=False).abort()
+
+
 def test_an_unreferenced_blob_is_kept_up_to_the_height_of_its_receipt(store):
     name = put(store, b"x", expires=10)
     assert store.prune(10) == 0

@@ -1,5 +1,6 @@
 """A whole iteration on an embedded node: blobs on disk, restarts between the phases, pruning at the end."""
 
+import hashlib
 import time
 from pathlib import Path
 
@@ -38,9 +39,8 @@ class NodeBoard(LocalBoard):
     def chain(self) -> Chain:  # type: ignore[override]
         return self.node.chain
 
-    def store(self, data: bytes) -> Blob:
-        import hashlib
-
+    def upload(self, data: bytes | Path, *, ticket: bytes = b"") -> Blob:
+        assert isinstance(data, bytes)
         sha256, expires = hashlib.sha256(data).digest(), self.state.height + 5
         with self.node.blobs.begin(sha256, len(data), expires=expires) as upload:
             upload.write(data)

@@ -102,7 +102,7 @@ def test_a_stranger_who_fills_the_caps_keeps_no_validator_from_what_was_decided(
     with serving(validators, tmp_path, 0, 1) as holders:
         needed = keep(holders[1], os.urandom(4_000))
         store = holders[0].node.blobs
-        store.pending_bytes = 1_000
+        store.pending_bytes, store.reserved_bytes = 1_000, 0
         keep(holders[0], os.urandom(990))  # the stranger's
         with pytest.raises(BlobError):
             store.begin(needed, 4_000, expires=10)

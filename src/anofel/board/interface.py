@@ -50,8 +50,8 @@ class Holder(Protocol):
         """How the board began."""
         ...
 
-    def upload(self, data: bytes | Path) -> Blob:
-        """Store a blob and return it with its receipt."""
+    def upload(self, data: bytes | Path, *, ticket: bytes = b"") -> Blob:
+        """Store a blob and return it with its receipt; a ticket gets it a reserved place."""
         ...
 
 

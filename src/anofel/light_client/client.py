@@ -25,6 +25,7 @@ from anofel.board.log import merkle_root
 from anofel.board.openings import Openings
 from anofel.board.rule import Rejected
 from anofel.board.state import State
+from anofel.board.tickets import role_ticket
 from anofel.board.verification import Verifier
 from anofel.board.waits import duration, lasting
 from anofel.disk.files import replace_file
@@ -50,7 +51,7 @@ from anofel.light_client.watch import Watch
 from anofel.messages import Blob, Block, Genesis, Header, Posting, Receipt, receipt_bytes
 from anofel.messages.postings import posting_id
 from anofel.network.transport import Refused, Transport, first_refusal
-from anofel.pki.certificates import CertificateRefused, Purpose, verify_chain
+from anofel.pki.certificates import CertificateRefused, Purpose, RoleKey, verify_chain
 from anofel.proofs.keys import ROLES, STATEMENTS, KeyDirectory, KeyRole, StatementName, key_file_name
 from anofel.proofs.statements import RegistrationVerifier, SubmissionVerifier
 from anofel.storage.attachments import DirectoryAttachments
@@ -102,6 +103,8 @@ class LightClient:
         """
         self.directory = directory
         self.transport = transport
+        self.uploads_as: RoleKey | None = None
+        """The role-holder whose tickets go with uploads; a client brings a ticket each time."""
         genesis = self._genesis(genesis_hash)
         require_trusted_keys(genesis)
         self._registration = RegistrationVerifier.from_bytes(
@@ -284,9 +287,14 @@ class LightClient:
             return None
         return None
 
-    def upload(self, data: bytes | Path) -> Blob:
-        """Store a blob and return it with receipts of a quorum of holders; each is verified."""
+    def upload(self, data: bytes | Path, *, ticket: bytes = b"") -> Blob:
+        """Store a blob and return it with receipts of a quorum of holders; each is verified.
+
+        A role-holder's ticket is made here; a client brings that of its submission.
+        """
         sha256, length = _measure(data)
+        if not ticket and self.uploads_as is not None:
+            ticket = role_ticket(self.uploads_as, self.genesis.hash, sha256, length)
 
         def read(answer: bytes) -> Blob:
             blob = Blob.from_bytes(answer)
@@ -302,7 +310,7 @@ class LightClient:
         def believe(refusal: Refused, nodes: int) -> Refused | None:
             return refusal if nodes > self.faulty else None
 
-        return send_blob(self.transport, sha256, data, read, believe)
+        return send_blob(self.transport, sha256, data, read, believe, ticket)
 
     def _check_receipt(self, blob: Blob, receipt: Receipt) -> None:
         signed = receipt_bytes(self.genesis.hash, blob.sha256, blob.length, receipt.expires)

@@ -14,6 +14,7 @@ stands and whether a posting is refused, is asked of several.
 
 import hashlib
 import re
+from base64 import urlsafe_b64encode
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final, TypeVar
@@ -212,13 +213,19 @@ def send_posting(transport: Transport, posting: Posting, takers: int, believe: B
 
 
 def send_blob(
-    transport: Transport, sha256: BlobHash, data: Body, read: Callable[[bytes], T], believe: Believe
+    transport: Transport,
+    sha256: BlobHash,
+    data: Body,
+    read: Callable[[bytes], T],
+    believe: Believe,
+    ticket: bytes = b"",
 ) -> T:
     """Store a blob and return what ``read`` makes of the receipts.
 
     Raises ``Refused`` if it is too large and ``believe`` says so.
     """
-    path = f"/v1/blobs/{sha256.hex()}"
+    shown = f"?ticket={urlsafe_b64encode(ticket).decode()}" if ticket else ""
+    path = f"/v1/blobs/{sha256.hex()}{shown}"
     return transport.ask("PUT", path, read, body=data, codes=TOO_LARGE, believe=believe)
 
 

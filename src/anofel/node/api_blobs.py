@@ -32,7 +32,8 @@ _RANGE: Final = re.compile(r"bytes=([0-9]{0,15})-([0-9]{0,15})")
 async def put_blob(request: Request) -> Response:
     """Take a blob and answer with it as postings name it, receipts included, in its canonical bytes.
 
-    With ``?keep=here`` other holders are not asked: so one holder forwards to another.
+    With ``?keep=here`` other holders are not asked: so one holder forwards to another. A ``?ticket=`` that
+    is good gets the blob a reserved place (``anofel.board.tickets``).
     """
     service, name = service_of(request), _name(request)
     node = service.node
@@ -40,7 +41,9 @@ async def put_blob(request: Request) -> Response:
     expires = service.tip.height + 1 + node.config.receipt_blocks
     lanes: Lanes = request.app.state.lanes
     with lanes.place(length, group_of(request.client)) as pace:
-        upload = await run_in_threadpool(node.blobs.begin, name, length, expires=expires)
+        ticket = request.query_params.get("ticket", "")
+        ticketed = await service.honours(ticket, name, length)
+        upload = await run_in_threadpool(node.blobs.begin, name, length, expires=expires, ticketed=ticketed)
         was_there = upload.present
         try:
             async for chunk in body_chunks(request, length, pace):
@@ -50,7 +53,10 @@ async def put_blob(request: Request) -> Response:
             await run_in_threadpool(upload.abort)
     found = Blob(sha256=name, length=length, receipts=())
     alone = request.query_params.get("keep") == "here"
-    found = await (service.own_receipt if alone else service.receipts)(found, expires)
+    if alone:
+        found = await service.own_receipt(found, expires)
+    else:
+        found = await service.receipts(found, expires, ticket)
     return Response(found.to_bytes(), 200 if was_there else 201, {"Cache-Control": VOLATILE}, OCTETS)
 
 

@@ -125,6 +125,7 @@ def _blobs() -> dict[str, Any]:
         _BLOB_NAME,
         _LENGTH,
         _parameter("keep", "query", {"enum": ["here"]}, "Ask no other holder for a receipt."),
+        _parameter("ticket", "query", {"type": "string"}, "What gets the blob a reserved place, in Base64."),
     )
     reading = {
         "200": _answer("The blob.", OCTETS, *_IMMUTABLE, "Accept-Ranges"),

@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from anofel.board.state import Phase, State
 from anofel.ids import BlobHash, PostingId, SharesId, TaskId
 from anofel.messages import Blob, Genesis, Receipt, receipt_bytes
-from anofel.node.files import NodeConfig, NodeFiles
+from anofel.node.files import BLOBS, NodeConfig, NodeFiles
 from anofel.node.metrics import Metrics
 from anofel.node.transient import is_transient
 from anofel.storage.blobs import retention
@@ -52,6 +53,14 @@ class BoardNode:
         raise NotImplementedError
 
     # Blobs
+
+    @staticmethod
+    def open_blobs(directory: Path, config: NodeConfig) -> BlobStore:
+        """Open the blobs of a node; half of what may be pending is for uploads with a ticket."""
+        pending = config.max_pending_bytes
+        return BlobStore(
+            directory / BLOBS, config.max_blob_bytes, pending, config.min_free_bytes, pending // 2
+        )
 
     @property
     def max_blob_bytes(self) -> int:

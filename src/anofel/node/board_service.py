@@ -3,16 +3,19 @@
 import asyncio
 import logging
 import time
+from base64 import urlsafe_b64decode
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from anofel.board.state import State
+from anofel.board.tickets import TicketFacts, TicketRefused, Tickets
 from anofel.errors import AnofelError
 from anofel.ids import BlobHash
 from anofel.messages import Blob, Genesis
 from anofel.node.board_node import AcceptedPosting, BoardNode, committee_keys
 from anofel.node.reader import BlockReader
+from anofel.proofs.statements import SubmissionVerifier
 from anofel.serving.rare_log import RareLog
 
 STALE_INTERVALS: Final = 5
@@ -57,6 +60,13 @@ class BoardService:
         self.reader = BlockReader(node.files.directory)
         self.interval = node.genesis.interval_ms / 1000
         self.failed: AnofelError | None = None
+        self._tickets = Tickets(
+            node.genesis.hash,
+            node.genesis.roots,
+            lambda: SubmissionVerifier.from_bytes(node.files.keys["submission"], threads=1),
+        )
+        self._facts: tuple[int, TicketFacts] | None = None
+        """What tickets are checked against, and the height of its block."""
         self.closing = asyncio.Event()
         """Set when the server stops, so that streams end."""
         self._sealed = asyncio.Condition()
@@ -89,8 +99,26 @@ class BoardService:
         """Return a blob that is here up to a height with this node's receipt."""
         return self.node.with_receipt(blob, expires)  # one signature: no thread has to be free
 
-    async def receipts(self, blob: Blob, expires: int) -> Blob:
-        """Return a blob that is here up to a height with the receipts of a quorum. Raises ``Busy``."""
+    async def honours(self, ticket: str, sha256: BlobHash, length: int) -> bool:
+        """Whether an upload comes with a good ticket; without one it is taken as a stranger's."""
+        if not ticket:
+            return False
+        height = self.tip.height
+        if self._facts is None or self._facts[0] != height:
+            self._facts = height, await self.read(TicketFacts.of)
+        try:
+            data = urlsafe_b64decode(ticket)
+            await asyncio.to_thread(self._tickets.check, data, self._facts[1], sha256, length)
+        except (TicketRefused, ValueError) as error:
+            self._rare.warn("ticket", f"A ticket was not honoured: {error}")
+            return False
+        return True
+
+    async def receipts(self, blob: Blob, expires: int, ticket: str = "") -> Blob:  # noqa: ARG002
+        """Return a blob that is here up to a height with the receipts of a quorum. Raises ``Busy``.
+
+        A ticket is shown to the other holders too.
+        """
         return await self.own_receipt(blob, expires)
 
     def _refuse_waiting(self, why: AnofelError) -> None:

@@ -45,7 +45,6 @@ from anofel.proofs.statements import RegistrationVerifier, SubmissionVerifier
 from anofel.serving.rare_log import RareLog
 from anofel.storage.attachments import DirectoryAttachments
 from anofel.storage.blobs import retention
-from anofel.storage.blobs.store import BlobStore
 from anofel.storage.blocks import BlockStore, StoreError
 from anofel.storage.replay import replay
 
@@ -87,11 +86,8 @@ class EmbeddedNode(BoardNode):
         self.store = BlockStore(directory, self.genesis)
         try:
             self._signed = self._open_signed(directory / SIGNED, last_signed)
-            config = self.config
             try:
-                self.blobs = BlobStore(
-                    directory / BLOBS, config.max_blob_bytes, config.max_pending_bytes, config.min_free_bytes
-                )
+                self.blobs = self.open_blobs(directory, self.config)
             except BaseException:
                 self._signed.close()
                 raise

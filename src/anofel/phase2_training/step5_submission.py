@@ -13,13 +13,15 @@
 
 ``post_submission``:
 
-6. The payloads are stored; the posting names them, and the fresh key signs it.
+6. The payloads are stored, with a ticket that shows the membership proof; the posting names them, and the
+   fresh key signs it.
 
 The board learns that a registered client posts, and that it had not posted in this iteration.
 """
 
+import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 import numpy as np
@@ -27,10 +29,11 @@ import numpy as np
 from anofel.board.interface import BoardView, Holder
 from anofel.board.seat import Sitting
 from anofel.board.statements import ballot_statement, submission_statement
+from anofel.board.tickets import ClientTicket
 from anofel.committee.count import TypeOpening
 from anofel.committee.interface import Contribution, Int64Vector, Prepared, Scheme
 from anofel.errors import InvalidInput
-from anofel.ids import GenesisHash, Nullifier
+from anofel.ids import BlobHash, GenesisHash, Nullifier
 from anofel.messages import KeyAuthor, Posting, Submission, SubmittedPart, make_posting
 from anofel.phase1_setup.step1b_certification import Credential
 from anofel.primitives import ClientTree, Commitment, MessageSecret, Salt, Scope, TypeBlinding, TypeCommitment
@@ -242,11 +245,29 @@ def seal_submission(prepared: PreparedSubmission, update: Int64Vector | None) ->
     return SealedSubmission(prepared.membership, prepared.ballot, tuple(envelopes), tuple(payloads))
 
 
+def upload_ticket(sealed: SealedSubmission, genesis: GenesisHash) -> bytes:
+    """Show storage holders what the posting will show, so that they keep room for its payloads."""
+    shown = sealed.membership
+    ticket = ClientTicket(
+        bundle=shown.bundle,
+        iteration=shown.iteration,
+        nullifier=shown.nullifier,
+        tag=shown.tag,
+        type_commitment=shown.type_commitment,
+        proof=shown.proof,
+        message_key=shown.message_key,
+        payloads=tuple(
+            (BlobHash(hashlib.sha256(payload).digest()), len(payload)) for payload in sealed.payloads
+        ),
+    )
+    return replace(ticket, signature=shown.message_secret.sign(ticket.signed_bytes(genesis))).to_bytes()
+
+
 def post_submission(board: Holder, sealed: SealedSubmission) -> Posting:
     """Store the payloads and sign; the posting is ready to be sent."""
     # (6)
-    blobs = [board.upload(payload) for payload in sealed.payloads]
-    shown = sealed.membership
+    shown, ticket = sealed.membership, upload_ticket(sealed, board.genesis.hash)
+    blobs = [board.upload(payload, ticket=ticket) for payload in sealed.payloads]
     body = Submission(
         bundle=shown.bundle,
         iteration=shown.iteration,

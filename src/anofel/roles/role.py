@@ -135,6 +135,7 @@ class CertifiedRole(Role):
     def __init__(self, directory: RoleDirectory, board: LightClient, say: Say = lambda _text: None) -> None:
         super().__init__(directory, board, say)
         self._role = RoleKey.from_secret_bytes(directory.secrets[ROLE_KEY].reveal())
+        board.uploads_as = self._role
         self.identity: Identity = verify_chain(
             self._role.chain, board.genesis.roots, self.purpose, int(time.time())
         )

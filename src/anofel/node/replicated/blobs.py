@@ -21,6 +21,7 @@ from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, Final, TypeVar
+from urllib.parse import quote
 
 from anofel.board.attachments import AttachmentMissing
 from anofel.board.validators import Era, Eras
@@ -136,15 +137,16 @@ class Holders:
 
     # Sending
 
-    async def spread(self, blob: Blob, quorum: int) -> Blob:
+    async def spread(self, blob: Blob, quorum: int, ticket: str = "") -> Blob:
         """Send a blob that is here to others until a quorum keeps it; return it with their receipts (rule 1).
 
-        Those who fail are passed over. There may be too few receipts in the end. No thread waits meanwhile.
+        Those who fail are passed over; each is shown the ticket that came with it. There may be too few
+        receipts in the end. No thread waits meanwhile.
         """
         asked = {
             asyncio.wrap_future(sent)
             for holder in map(self._holders.get, _shuffled(self._holders))
-            if holder and (sent := holder.sends.submit(partial(self._send, holder, blob)))
+            if holder and (sent := holder.sends.submit(partial(self._send, holder, blob, ticket)))
         }
         receipts = list(blob.receipts)
         while asked and len(receipts) < quorum:  # the others go on then, and keep it too
@@ -152,7 +154,7 @@ class Holders:
             receipts += [receipt for answer in done if (receipt := answer.result()) is not None]
         return replace(blob, receipts=tuple(receipts))
 
-    def _send(self, holder: _Holder, blob: Blob) -> Receipt | None:
+    def _send(self, holder: _Holder, blob: Blob, ticket: str) -> Receipt | None:
         def read(answer: bytes) -> Receipt:
             (receipt,) = Blob.from_bytes(answer).receipts
             signed = receipt_bytes(self._genesis.hash, blob.sha256, blob.length, receipt.expires)
@@ -164,7 +166,7 @@ class Holders:
                 raise VerificationError(str(error)) from None
             return receipt
 
-        path = f"/v1/blobs/{blob.sha256.hex()}?keep=here"
+        path = f"/v1/blobs/{blob.sha256.hex()}?keep=here" + (f"&ticket={quote(ticket)}" if ticket else "")
         try:
             return holder.transport.ask(
                 "PUT", path, read, body=self._store.path(blob.sha256), content_type=OCTETS, codes=None

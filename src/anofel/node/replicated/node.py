@@ -49,7 +49,6 @@ from anofel.proofs.statements import RegistrationVerifier, SubmissionVerifier
 from anofel.serving.rare_log import RareLog
 from anofel.storage.attachments import DirectoryAttachments
 from anofel.storage.blobs import retention
-from anofel.storage.blobs.store import BlobStore
 from anofel.storage.blocks import BlockStore, StoreError
 from anofel.storage.replay import last_state
 
@@ -109,10 +108,7 @@ class ReplicatedNode(BoardNode):
         self.metrics = Metrics()
         self.store = BlockStore(directory, self.genesis)
         try:
-            config = self.config
-            self.blobs = BlobStore(
-                directory / BLOBS, config.max_blob_bytes, config.max_pending_bytes, config.min_free_bytes
-            )
+            self.blobs = self.open_blobs(directory, self.config)
         except BaseException:
             self.store.close()
             raise

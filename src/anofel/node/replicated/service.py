@@ -203,11 +203,11 @@ class ReplicatedService(BoardService):
                 self._rare.warn("owed", f"{owed} blobs of decided blocks are not here yet.")
             await asyncio.sleep(OWED_SECONDS)
 
-    async def receipts(self, blob: Blob, expires: int) -> Blob:
+    async def receipts(self, blob: Blob, expires: int, ticket: str = "") -> Blob:
         """Return a blob that is here with the receipts of a quorum. Raises ``Busy``."""
         own = await self.own_receipt(blob, expires)
         quorum = self.node.state.validators.quorum_at(self.node.state.height + 1)
-        found = await self.node.holders.spread(own, quorum)
+        found = await self.node.holders.spread(own, quorum, ticket)
         if len(found.receipts) < quorum:
             raise Busy(f"Only {len(found.receipts)} of {quorum} storage holders answer; try again.")
         return found

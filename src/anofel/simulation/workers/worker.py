@@ -52,7 +52,7 @@ class _ShownBoard:
         self.openings = Openings(self.attachments, self.keys)
         self.stored: dict[BlobHash, Blob] = {}
 
-    def upload(self, data: bytes | Path) -> Blob:
+    def upload(self, data: bytes | Path, *, ticket: bytes = b"") -> Blob:  # noqa: ARG002
         assert isinstance(data, bytes)
         return self.stored.pop(BlobHash(hashlib.sha256(data).digest()))
 

@@ -20,6 +20,8 @@ from anofel.storage.blobs.errors import BlobStoreUnwritable
 INDEX_FILE: Final = "index.sqlite"
 LOCK_FILE: Final = "lock"
 PRESENT, REMOVING = 0, 1
+UNNAMED, NAMED, TICKETED = 0, 1, 2
+"""Whether a posting names a blob; if none does yet, whether a ticket came with it. The column ``pinned``."""
 MAX_NAMES: Final = 10_000
 """Of blobs, in one answer."""
 
@@ -42,8 +44,14 @@ class Entry:
     length: int
     keep_until: int | None
     """The last height at which it is kept; None means for ever."""
-    pinned: bool
+    standing: int
+    """``UNNAMED``, ``NAMED`` or ``TICKETED``."""
     present: bool
+
+    @property
+    def pinned(self) -> bool:
+        """Whether a posting names it."""
+        return self.standing == NAMED
 
 
 class BlobIndex:
@@ -73,12 +81,30 @@ class BlobIndex:
         self._connection.execute("PRAGMA journal_mode = WAL")
         self._connection.execute("PRAGMA synchronous = FULL")
         self._connection.executescript(_SCHEMA)
-        self.kept, self.unreferenced = self._connection.execute(
-            "SELECT coalesce(sum(length), 0), coalesce(sum(length) FILTER (WHERE NOT pinned), 0)"
-            " FROM blob WHERE state = ?",
-            (PRESENT,),
+        kept, unnamed, ticketed = self._connection.execute(
+            "SELECT coalesce(sum(length), 0), coalesce(sum(length) FILTER (WHERE pinned = ?), 0),"
+            " coalesce(sum(length) FILTER (WHERE pinned = ?), 0) FROM blob WHERE state = ?",
+            (UNNAMED, TICKETED, PRESENT),
         ).fetchone()
-        self.uploading = 0
+        self.kept: int = kept
+        self._unnamed: dict[int, int] = {UNNAMED: unnamed, TICKETED: ticketed, NAMED: 0}
+        """Bytes that no posting names yet."""
+        self._arriving = {UNNAMED: 0, TICKETED: 0, NAMED: 0}
+
+    @property
+    def unreferenced(self) -> int:
+        """Bytes of blobs that no posting names yet."""
+        return self._unnamed[UNNAMED] + self._unnamed[TICKETED]
+
+    @property
+    def uploading(self) -> int:
+        """Bytes that arrived of uploads under way."""
+        return sum(self._arriving.values())
+
+    @property
+    def of_strangers(self) -> int:
+        """Bytes that came without a ticket and that no posting names, those under way included."""
+        return self._unnamed[UNNAMED] + self._arriving[UNNAMED]
 
     def close(self) -> None:
         """Write everything into one file and let others open the directory."""
@@ -92,7 +118,7 @@ class BlobIndex:
         row = self._connection.execute(
             "SELECT length, keep_until, pinned, state FROM blob WHERE sha256 = ?", (sha256,)
         ).fetchone()
-        return None if row is None else Entry(row[0], row[1], bool(row[2]), row[3] == PRESENT)
+        return None if row is None else Entry(row[0], row[1], row[2], row[3] == PRESENT)
 
     def kept_for_ever(self, after: bytes, num_bytes: int) -> list[BlobHash]:
         """Name blobs that are never pruned, in order, after a name: so many bytes of them, one at least."""
@@ -116,26 +142,29 @@ class BlobIndex:
         with self._transaction():
             self._connection.execute("INSERT INTO upload VALUES (?, ?)", (name, sha256))
 
-    def reserve(self, num_bytes: int) -> None:
+    def reserve(self, num_bytes: int, standing: int) -> None:
         """Count bytes of an upload that arrived."""
-        self.uploading += num_bytes
+        self._arriving[standing] += num_bytes
 
     def finish_upload(
-        self, name: str, sha256: BlobHash, length: int, keep_until: int | None, pinned: bool
+        self, name: str, sha256: BlobHash, length: int, keep_until: int | None, came: int, standing: int
     ) -> None:
-        """Confirm a blob whose file has its name, and that it is owed no more."""
+        """Confirm a blob whose file has its name, and that it is owed no more.
+
+        ``came``: how its bytes were counted while they arrived. ``standing``: how it stands now.
+        """
         with self._transaction():
             self._connection.execute(
                 "INSERT INTO blob VALUES (?, ?, ?, ?, ?) ON CONFLICT (sha256) DO UPDATE SET"
                 " length = excluded.length, state = excluded.state,"
                 " keep_until = excluded.keep_until, pinned = excluded.pinned",
-                (sha256, length, PRESENT, keep_until, pinned),
+                (sha256, length, PRESENT, keep_until, standing),
             )
             self._connection.execute("DELETE FROM upload WHERE name = ?", (name,))
             self._connection.execute("DELETE FROM owed WHERE sha256 = ?", (sha256,))
-        self.uploading -= length
+        self._arriving[came] -= length
         self.kept += length
-        self.unreferenced += 0 if pinned else length
+        self._count(standing, length)
 
     def owe(self, promised: Mapping[BlobHash, int | None]) -> None:
         """Note what must be kept and is not there, and how long."""
@@ -146,12 +175,16 @@ class BlobIndex:
         """Return what is owed, and how long."""
         return dict(self._connection.execute("SELECT sha256, keep_until FROM owed").fetchall())
 
-    def drop_upload(self, name: str, arrived: int) -> None:
+    def _count(self, standing: int, num_bytes: int) -> None:
+        if standing != NAMED:
+            self._unnamed[standing] += num_bytes
+
+    def drop_upload(self, name: str, arrived: int, came: int) -> None:
         """Free the bytes of an upload whose file is gone.
 
         On a full disk the row may stay until the next start; it reserves nothing.
         """
-        self.uploading -= arrived
+        self._arriving[came] -= arrived
         with contextlib.suppress(sqlite3.Error), self._transaction():
             self._connection.execute("DELETE FROM upload WHERE name = ?", (name,))
 
@@ -168,7 +201,9 @@ class BlobIndex:
                 "UPDATE blob SET keep_until = ?, pinned = 1 WHERE sha256 = ?",
                 [(keep_until, sha256) for sha256, keep_until in kept.items()],
             )
-        self.unreferenced -= sum(entry.length for entry in entries if entry and not entry.pinned)
+        for entry in entries:
+            if entry is not None:
+                self._count(entry.standing, -entry.length)
 
     def start_removal(self, height: int) -> int:
         """Announce that every blob kept up to a lower height goes; returns how many."""
@@ -180,7 +215,8 @@ class BlobIndex:
             ).fetchall()
             self._connection.execute("DELETE FROM owed WHERE keep_until < ?", (height,))
         self.kept -= sum(length for _, length, _ in rows)
-        self.unreferenced -= sum(length for _, length, pinned in rows if not pinned)
+        for _, length, standing in rows:
+            self._count(standing, -length)
         return len(rows)
 
     def finish_removal(self) -> None:

@@ -33,7 +33,7 @@ from anofel.storage.blobs.errors import (
     InvalidRange,
     disk_errors,
 )
-from anofel.storage.blobs.index import BlobIndex, Entry
+from anofel.storage.blobs.index import NAMED, TICKETED, UNNAMED, BlobIndex, Entry
 from anofel.storage.blobs.streams import BlobReader, Upload
 
 DIGEST_BYTES: Final = 32
@@ -58,12 +58,21 @@ class BlobStore:
 
     ``max_bytes`` bounds everything, uploads under way included. ``pending_bytes`` bounds uploads and
     unreferenced blobs, so whoever uploads what nobody posts cannot crowd out what was posted.
+    ``reserved_bytes`` of those are for uploads with a ticket, whose scarcity the caller checks.
     ``min_free_bytes`` of the disk are left free by uploads. Only bytes that arrived count: whoever declares
     many takes nobody's room.
     """
 
-    def __init__(self, directory: Path, max_bytes: int, pending_bytes: int, min_free_bytes: int = 0) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        max_bytes: int,
+        pending_bytes: int,
+        min_free_bytes: int = 0,
+        reserved_bytes: int = 0,
+    ) -> None:
         self.directory = directory
+        self.reserved_bytes = reserved_bytes
         self.max_bytes = max_bytes
         self.pending_bytes = pending_bytes
         self.min_free_bytes = min_free_bytes
@@ -88,10 +97,13 @@ class BlobStore:
     def __exit__(self, *_exc: object) -> None:
         self.close()
 
-    def begin(self, sha256: BlobHash, length: int, *, expires: int, named: bool = False) -> Upload:
+    def begin(
+        self, sha256: BlobHash, length: int, *, expires: int, named: bool = False, ticketed: bool = False
+    ) -> Upload:
         """Start an upload of exactly these bytes, kept at least up to the height ``expires``.
 
-        ``named``: a posting names the blob, so no cap keeps it out; only a full disk does.
+        ``named``: a posting names the blob, so no cap keeps it out; only a full disk does. ``ticketed``:
+        a ticket came with it, so it may take what is reserved.
         Raises BlobTooLarge or BlobStoreFull before any byte is taken. If the blob is there already, it is
         kept up to ``expires`` too, and the upload has nothing left to do (``upload.present``).
         """
@@ -101,12 +113,15 @@ class BlobStore:
             raise InvalidInput("A blob has no negative length.")
         with self._lock, disk_errors(self.directory):
             temporary: Path | None = None
+            standing = NAMED if named else TICKETED if ticketed else UNNAMED
             if not self._extend_if_present(sha256, length, expires, named=named):
                 if not named:
-                    self._refuse_over_caps(length)
+                    self._refuse_over_caps(length, standing)
                 temporary = self.directory / _UPLOADS / secrets.token_hex(16)
                 self._index.start_upload(temporary.name, sha256)
-        return Upload(sha256, length, expires, temporary, self._reserve, self._admit, self._drop, named=named)
+        return Upload(
+            sha256, length, expires, temporary, self._reserve, self._admit, self._drop, standing=standing
+        )
 
     def contains(self, sha256: BlobHash) -> bool:
         """Whether the blob can be read now."""
@@ -251,23 +266,27 @@ class BlobStore:
             self._index.extend(sha256, keep)
         return True
 
-    def _refuse_over_caps(self, length: int) -> None:
-        if length > min(self.max_bytes, self.pending_bytes):
-            most = min(self.max_bytes, self.pending_bytes)
+    def _refuse_over_caps(self, length: int, standing: int) -> None:
+        of_strangers = max(0, self.pending_bytes - self.reserved_bytes)
+        most = min(self.max_bytes, self.pending_bytes if standing == TICKETED else of_strangers)
+        if length > most:
             raise BlobTooLarge(f"The blob has {length} bytes; this store takes {most}.")
-        if self._index.uploading + self._index.unreferenced + length > self.pending_bytes:
+        is_over = self._index.uploading + self._index.unreferenced + length > self.pending_bytes
+        if standing == UNNAMED:
+            is_over = is_over or self._index.of_strangers + length > of_strangers
+        if is_over:
             raise BlobStoreFull("Too many bytes are uploaded that no posting refers to yet; try again later.")
         if self._index.kept + self._index.uploading + length > self.max_bytes:
             raise BlobStoreFull(f"The store has no room for {length} more bytes.")
         if self.min_free_bytes and shutil.disk_usage(self.directory).free - length < self.min_free_bytes:
             raise BlobStoreFull(f"The disk of {self.directory} is nearly full.")
 
-    def _reserve(self, num_bytes: int, named: bool) -> None:
+    def _reserve(self, num_bytes: int, standing: int) -> None:
         """Take room for bytes that arrived; others may have taken it since the upload began."""
         with self._lock:
-            if not named:
-                self._refuse_over_caps(num_bytes)
-            self._index.reserve(num_bytes)
+            if standing != NAMED:
+                self._refuse_over_caps(num_bytes, standing)
+            self._index.reserve(num_bytes, standing)
 
     def _file(self, sha256: BlobHash) -> Path:
         name = sha256.hex()
@@ -277,18 +296,22 @@ class BlobStore:
         """Give a complete and synced temporary file its name, then its place in the index."""
         temporary = _of(upload)
         with self._lock:
-            if self._extend_if_present(upload.sha256, upload.length, upload.expires, named=upload.named):
+            if self._extend_if_present(
+                upload.sha256, upload.length, upload.expires, named=upload.standing == NAMED
+            ):
                 self._drop(upload)
                 return
             owed = self._index.owed()
             keep = _later(upload.expires, owed.get(upload.sha256, 0))
-            pinned = upload.named or upload.sha256 in owed
+            standing = NAMED if upload.sha256 in owed else upload.standing
             target = self._file(upload.sha256)
             target.parent.mkdir(parents=True, exist_ok=True)
             temporary.replace(target)
             for directory in (target.parent, target.parent.parent, self.directory):
                 _sync_directory(directory)
-            self._index.finish_upload(temporary.name, upload.sha256, upload.length, keep, pinned)
+            self._index.finish_upload(
+                temporary.name, upload.sha256, upload.length, keep, upload.standing, standing
+            )
 
     def _drop(self, upload: Upload) -> None:
         """Remove what an upload left, also a file that has its name but no place in the index."""
@@ -298,7 +321,7 @@ class BlobStore:
             entry = self._index.find(upload.sha256)
             if entry is None or not entry.present:
                 self._remove_file(upload.sha256)
-            self._index.drop_upload(temporary.name, upload.received)
+            self._index.drop_upload(temporary.name, upload.received, upload.standing)
 
     def _finish_removals(self) -> None:
         removals = self._index.unfinished_removals()

@@ -23,11 +23,11 @@ class Upload:
         length: int,
         expires: int,
         temporary: Path | None,
-        reserve: Callable[[int, bool], None],
+        reserve: Callable[[int, int], None],
         admit: Callable[["Upload"], None],
         drop: Callable[["Upload"], None],
         *,
-        named: bool = False,
+        standing: int,
     ) -> None:
         self.sha256 = sha256
         self.length = length
@@ -35,8 +35,8 @@ class Upload:
         self.temporary = temporary
         self.present = temporary is None
         """Whether the store has the blob; bytes that still come are then ignored."""
-        self.named = named
-        """Whether a posting names the blob."""
+        self.standing = standing
+        """Whether a posting names the blob, or a ticket came with it (``index``)."""
         self._open = temporary is not None
         self._reserve, self._admit, self._drop = reserve, admit, drop
         self._file: BinaryIO | None = None
@@ -51,7 +51,7 @@ class Upload:
         with self._aborting() as file:
             if self.received + len(chunk) > self.length:
                 raise BlobLengthMismatch(f"More bytes were sent than the {self.length} that were declared.")
-            self._reserve(len(chunk), self.named)
+            self._reserve(len(chunk), self.standing)
             self.received += len(chunk)
             self._hash.update(chunk)
             file.write(chunk)
