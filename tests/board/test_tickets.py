@@ -5,7 +5,14 @@ from dataclasses import replace
 
 import pytest
 
-from anofel.board.tickets import MAX_TICKET, ClientTicket, TicketFacts, TicketRefused, Tickets, role_ticket
+from anofel.board.tickets import (
+    MAX_TICKET,
+    ClientTicket,
+    TicketFacts,
+    TicketRefused,
+    UploadTickets,
+    role_ticket,
+)
 from anofel.ids import BlobHash
 from anofel.phase2_training.step5_submission import SealedSubmission, upload_ticket
 from anofel.pki.certificates import Purpose
@@ -30,8 +37,8 @@ def sealed(world: World) -> SealedSubmission:
 
 
 @pytest.fixture
-def tickets(world: World, keys: KeyDirectory) -> Tickets:
-    return Tickets(world.genesis.hash, world.genesis.roots, lambda: keys.submission_verifier(threads=1))
+def tickets(world: World, keys: KeyDirectory) -> UploadTickets:
+    return UploadTickets(world.genesis.hash, world.genesis.roots, lambda: keys.submission_verifier(threads=1))
 
 
 def ticket_of(sealed: SealedSubmission, world: World, change: Change = lambda ticket: ticket) -> ClientTicket:
@@ -63,7 +70,7 @@ def facts(world: World) -> TicketFacts:
 
 
 def test_the_ticket_of_a_submission_is_good_as_often_as_it_is_shown(
-    world: World, sealed: SealedSubmission, tickets: Tickets
+    world: World, sealed: SealedSubmission, tickets: UploadTickets
 ) -> None:
     data = upload_ticket(sealed, world.genesis.hash)
     assert data == ticket_of(sealed, world).to_bytes()
@@ -89,7 +96,7 @@ FORGED: dict[str, tuple[Change, str]] = {
 
 @pytest.mark.parametrize("name", FORGED)
 def test_one_thing_wrong_in_a_clients_ticket_is_refused(
-    name: str, world: World, sealed: SealedSubmission, tickets: Tickets
+    name: str, world: World, sealed: SealedSubmission, tickets: UploadTickets
 ) -> None:
     change, reason = FORGED[name]
     data = ticket_of(sealed, world, change).to_bytes()
@@ -100,7 +107,7 @@ def test_one_thing_wrong_in_a_clients_ticket_is_refused(
 
 
 def test_who_has_no_key_of_the_posting_signs_in_vain(
-    world: World, sealed: SealedSubmission, tickets: Tickets
+    world: World, sealed: SealedSubmission, tickets: UploadTickets
 ) -> None:
     """The proof of a posting is public once it is posted; it is bound to the key."""
     own, (sha256, length) = ticket_of(sealed, world), payloads(sealed)[0]
@@ -115,7 +122,7 @@ def test_who_has_no_key_of_the_posting_signs_in_vain(
 
 
 def test_a_client_has_one_place_in_an_iteration(
-    world: World, sealed: SealedSubmission, tickets: Tickets
+    world: World, sealed: SealedSubmission, tickets: UploadTickets
 ) -> None:
     again = world.sealed(world.clients[0], 0, a_vector(world.owners[0].task, 2))
     assert again.membership.nullifier == sealed.membership.nullifier
@@ -130,18 +137,20 @@ def test_a_client_has_one_place_in_an_iteration(
 @pytest.mark.parametrize(
     "data", [b"", b"\3", bytes(MAX_TICKET + 1), b"\1" + bytes(40), b"\2\1\xff\xff\xff\xff"]
 )
-def test_bytes_that_are_no_ticket_are_refused(data: bytes, world: World, tickets: Tickets) -> None:
+def test_bytes_that_are_no_ticket_are_refused(data: bytes, world: World, tickets: UploadTickets) -> None:
     with pytest.raises(TicketRefused):
         tickets.check(data, facts(world), OTHER, 5)
 
 
-def test_bytes_left_over_are_refused(world: World, sealed: SealedSubmission, tickets: Tickets) -> None:
+def test_bytes_left_over_are_refused(world: World, sealed: SealedSubmission, tickets: UploadTickets) -> None:
     data = upload_ticket(sealed, world.genesis.hash) + b"\0"
     with pytest.raises(TicketRefused, match="left over"):
         tickets.check(data, facts(world), *payloads(sealed)[0])
 
 
-def test_role_holders_that_upload_have_tickets_and_others_have_none(world: World, tickets: Tickets) -> None:
+def test_role_holders_that_upload_have_tickets_and_others_have_none(
+    world: World, tickets: UploadTickets
+) -> None:
     genesis, now = world.genesis.hash, facts(world)
     for purpose in (Purpose.OWNER, Purpose.AGGREGATOR):
         role = world.authority.issue(purpose, "Somebody")

@@ -144,7 +144,7 @@ class TicketFacts:
         )
 
 
-class Tickets:
+class UploadTickets:
     """Checks tickets at one storage holder, in any thread."""
 
     def __init__(

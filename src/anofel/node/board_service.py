@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from anofel.board.state import State
-from anofel.board.tickets import TicketFacts, TicketRefused, Tickets
+from anofel.board.tickets import TicketFacts, TicketRefused, UploadTickets
 from anofel.errors import AnofelError
 from anofel.ids import BlobHash
 from anofel.messages import Blob, Genesis
@@ -60,7 +60,7 @@ class BoardService:
         self.reader = BlockReader(node.files.directory)
         self.interval = node.genesis.interval_ms / 1000
         self.failed: AnofelError | None = None
-        self._tickets = Tickets(
+        self._tickets = UploadTickets(
             node.genesis.hash,
             node.genesis.roots,
             lambda: SubmissionVerifier.from_bytes(node.files.keys["submission"], threads=1),
