@@ -53,13 +53,13 @@ def _value(option: TyperOption | TyperArgument, ctx: typer.Context) -> str | Non
 
 def _usage(argument: TyperArgument, _ctx: typer.Context) -> list[str]:
     """Write an argument as manuals do: ``MODEL``, ``[TASKS]…``."""
-    name = argument.display_name_raw.upper()
+    name = getattr(argument, "display_name_raw", argument.name).upper()
     shown = name if argument.required else f"[{name}]"
     return [shown if argument.nargs == 1 else f"{shown}…"]
 
 
 def use_words() -> None:
-    """Tell typer, which has no setting for these."""
+    """Tell typer, which has no setting for these; one before 0.29 has other words for values."""
     TyperOption.display_type_rich = _value  # type: ignore[assignment, method-assign]
     TyperArgument.display_type_rich = _value  # type: ignore[assignment, method-assign]
     TyperArgument.get_usage_pieces = _usage  # type: ignore[assignment, method-assign]
