@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeVar
 
+from anofel.disk.portable import sync_directory
 from anofel.errors import AnofelError, InvalidInput
 
 T = TypeVar("T")
@@ -52,13 +53,13 @@ def write_new_directory(path: Path, files: Mapping[str, bytes | Secret], *, mode
             for name, content in files.items():
                 (partial / name).parent.mkdir(parents=True, exist_ok=True)
                 _write(partial / name, content)
-                _sync((partial / name).parent)
+                sync_directory((partial / name).parent)
             partial.chmod(mode)
-            _sync(partial)
+            sync_directory(partial)
             partial.rename(path)
         finally:
             shutil.rmtree(partial, ignore_errors=True)
-        _sync(path.parent)
+        sync_directory(path.parent)
     except OSError as error:
         raise _failure(f"{path} cannot be made", error) from error
 
@@ -73,7 +74,7 @@ def write_new_file(path: Path, content: bytes | Secret) -> None:
             os.link(partial, path)  # unlike a rename, it never replaces what appeared meanwhile
         finally:
             partial.unlink(missing_ok=True)
-        _sync(path.parent)
+        sync_directory(path.parent)
     except FileExistsError:
         _refuse_existing(path)
         raise
@@ -93,7 +94,7 @@ def replace_file(path: Path, content: bytes | Secret) -> None:
             partial.replace(path)
         finally:
             partial.unlink(missing_ok=True)
-        _sync(path.parent)
+        sync_directory(path.parent)
     except OSError as error:
         raise _failure(f"{path} cannot be written", error) from error
 
@@ -110,19 +111,11 @@ def _refuse_existing(path: Path) -> None:
 
 def _write(path: Path, content: bytes | Secret) -> None:
     data, mode = (content.data, 0o600) if isinstance(content, Secret) else (content, 0o644)
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     with os.fdopen(descriptor, "wb") as file:
         file.write(data)
         file.flush()
         os.fsync(descriptor)
-
-
-def _sync(directory: Path) -> None:
-    descriptor = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def read_each(paths: Iterable[Path], read: Callable[[Path], T]) -> list[T]:

@@ -31,6 +31,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
 
 from anofel.disk.files import Secret, replace_file
+from anofel.disk.portable import is_owners_alone
 from anofel.disk.state_files import DamagedState, decode_state, encode_state
 from anofel.errors import AnofelError, InvalidInput
 
@@ -343,7 +344,7 @@ def _refuse_existing(path: Path) -> None:
 def _read_private(path: Path) -> bytes:
     """Read a file that only its owner may access; the check is on the opened file, not on the path."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        descriptor = os.open(path, os.O_RDONLY)
     except FileNotFoundError:
         raise KeystoreNotFound(f"there is no file {path}") from None
     except OSError as error:
@@ -352,7 +353,7 @@ def _read_private(path: Path) -> bytes:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
             raise UnsafePermissions(f"{path} is not a regular file")
-        if status.st_uid != os.geteuid() or status.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+        if not is_owners_alone(status):
             raise UnsafePermissions(f"{path} must belong to you alone (chmod 600)")
         if status.st_size > MAX_FILE_BYTES:
             raise CorruptKeystore(f"{path} is larger than any key store")

@@ -81,7 +81,7 @@ class SignedFile:
         with explained(path.parent):
             try:
                 mode = os.O_RDONLY if read_only else os.O_RDWR
-                self._file = os.open(path, mode | os.O_CLOEXEC)
+                self._file = os.open(path, mode)
             except FileNotFoundError:
                 raise SignedLost(f"{path} is missing.") from None
             data = os.pread(self._file, 2 * SLOT_BYTES + 1, 0)

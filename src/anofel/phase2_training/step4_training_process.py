@@ -10,7 +10,6 @@ so that a trainer may print what it likes.
 """
 
 import os
-import signal
 import subprocess
 import sys
 import threading
@@ -24,6 +23,7 @@ from typing import IO, Final
 import msgspec
 import numpy as np
 
+from anofel.disk.portable import give_way, kill_group, kill_own_group
 from anofel.errors import AnofelError
 from anofel.framing import receive_message, send_message
 from anofel.learning.build import OwnTrainerName, trainer_of
@@ -204,8 +204,7 @@ class _Child:
 
 def _end(process: subprocess.Popen[bytes], orders: _Orders) -> None:
     """Kill the child and all that it started; its thread buries it, so that nobody waits here."""
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
+    kill_group(process)
     orders.put(None)
 
 
@@ -238,7 +237,7 @@ def _write(stream: IO[bytes], message: _Order | _Answer) -> None:
 
 def main() -> None:
     """Answer the orders on standard input until it ends."""
-    os.nice(10)  # the client goes on asking for blocks at its times, however busy this is
+    give_way()  # the client goes on asking for blocks at its times, however busy this is
     with suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
         file.write("1000")  # if memory runs out, this process goes, not the client
     answers = os.fdopen(os.dup(1), "wb")
@@ -259,7 +258,7 @@ def _listen(orders: SimpleQueue[_Order]) -> None:
         while True:
             orders.put(msgspec.msgpack.decode(receive_message(stream), type=_Order))
     except BaseException:
-        os.killpg(0, signal.SIGKILL)  # and whatever a trainer started
+        kill_own_group()  # and whatever a trainer started
 
 
 class _Pupil:

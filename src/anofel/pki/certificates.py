@@ -10,7 +10,6 @@ policies. The rules are numbered in ``docs/certificates.md`` and carry the same 
 
 import hashlib
 import os
-import stat
 import uuid
 import warnings
 from collections.abc import Sequence
@@ -47,6 +46,7 @@ from cryptography.x509.verification import (
 )
 from cryptography.x509.verification import VerificationError as _PathRefused
 
+from anofel.disk.portable import is_owners_alone
 from anofel.errors import InvalidInput, InvalidKeyFile, InvalidSignature, VerificationError
 from anofel.ids import CertificateId, Subject
 
@@ -502,8 +502,7 @@ def read_owner_only(path: Path) -> bytes:
     """Read a file that only its owner may access; the check is on the opened file, not on the path."""
     try:
         with path.open("rb") as file:
-            status = os.fstat(file.fileno())
-            if status.st_uid != os.geteuid() or status.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+            if not is_owners_alone(os.fstat(file.fileno())):
                 raise InvalidKeyFile(f"{path} must belong to you alone (chmod 600).")
             return file.read()
     except OSError as error:

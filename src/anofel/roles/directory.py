@@ -10,9 +10,7 @@
 ==================== ==================================================================
 """
 
-import fcntl
 import json
-import os
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -21,6 +19,7 @@ from typing import Any, Final, Self
 
 from anofel.disk.files import FileExists, Secret, replace_file, write_new_directory
 from anofel.disk.keystore import KeyFile, Keystore, Passphrase, Unlock
+from anofel.disk.portable import LockHeld, release_lock, take_lock
 from anofel.disk.sections import read_toml
 from anofel.disk.state_files import DamagedState, decode_state
 from anofel.errors import AnofelError, InvalidInput
@@ -139,11 +138,11 @@ class RoleDirectory:
     def open(cls, path: Path, unlock: Unlock, *, role: str) -> Self:
         """Open a role's directory and hold it. Raises ``RoleError``, ``RoleBusy``, ``KeystoreError``."""
         config = read_config(path, role=role)
-        lock = _take_lock(path)
+        lock = _lock_of(path)
         try:
             return cls(path, config, Keystore.open(path / KEYSTORE, unlock, role=role), lock)
         except BaseException:
-            os.close(lock)
+            release_lock(lock)
             raise
 
     def connect(self, on_wait: Callable[[str], None] = lambda _what: None) -> LightClient:
@@ -173,7 +172,7 @@ class RoleDirectory:
     def close(self) -> None:
         """Let the next process have the directory."""
         if self._lock is not None:
-            os.close(self._lock)
+            release_lock(self._lock)
             self._lock = None
 
     def __enter__(self) -> Self:
@@ -236,14 +235,11 @@ def _locked_secrets(unlock: Unlock, role: str, secrets: Mapping[str, bytes]) -> 
         return path.read_bytes()
 
 
-def _take_lock(path: Path) -> int:
-    handle = os.open(path / LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+def _lock_of(path: Path) -> int:
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(handle)
+        return take_lock(path / LOCK)
+    except LockHeld:
         raise RoleBusy(f"Another process plays the role in {path}.") from None
-    return handle
 
 
 def _toml(value: Setting) -> str:

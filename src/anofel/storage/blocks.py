@@ -9,8 +9,6 @@ kept too, a block is *filled*, and readers do not see it.
 """
 
 import errno
-import fcntl
-import os
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -19,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from anofel.board.engines import covers_roots
+from anofel.disk.portable import LockHeld, release_lock, take_lock
 from anofel.errors import AnofelError, InvalidInput
 from anofel.ids import PostingId
 from anofel.messages import Block, Genesis, Header, Posting, Seal, Vote
@@ -70,11 +69,11 @@ class BlockStore:
                 directory.mkdir(parents=True, exist_ok=True)
             elif not (directory / FILE).exists():
                 raise StoreError(f"{directory} holds no board.")
-            self._lock = _take_lock(directory / LOCK)
+            self._lock = _lock_of(directory / LOCK)
             try:
                 self._open(genesis)
             except BaseException:
-                os.close(self._lock)
+                release_lock(self._lock)
                 self._lock = None
                 raise
 
@@ -126,7 +125,7 @@ class BlockStore:
         """Let go of the directory."""
         self._connection.close()
         if self._lock is not None:
-            os.close(self._lock)
+            release_lock(self._lock)
             self._lock = None
 
     # Pending postings
@@ -313,14 +312,11 @@ def read_genesis(path: Path) -> Genesis:
         raise InvalidInput(f"The genesis file {path} cannot be read: {error.strerror or error}.") from None
 
 
-def _take_lock(path: Path) -> int:
-    handle = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
+def _lock_of(path: Path) -> int:
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(handle)
+        return take_lock(path)
+    except LockHeld:
         raise StoreError(f"Another process is using {path.parent}.") from None
-    return handle
 
 
 @contextmanager

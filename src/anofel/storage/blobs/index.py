@@ -6,14 +6,13 @@ that is ``REMOVING`` means that its file may be there.
 """
 
 import contextlib
-import fcntl
-import os
 import sqlite3
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from anofel.disk.portable import LockHeld, release_lock, take_lock
 from anofel.ids import BlobHash
 from anofel.storage.blobs.errors import BlobStoreUnwritable
 
@@ -58,11 +57,9 @@ class BlobIndex:
     """The rows and their sums. The caller holds a lock; one process at a time opens a directory."""
 
     def __init__(self, directory: Path) -> None:
-        self._lock_file = os.open(directory / LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            fcntl.flock(self._lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(self._lock_file)
+            self._lock = take_lock(directory / LOCK_FILE)
+        except LockHeld:
             raise BlobStoreUnwritable(f"{directory} is in use by another process.") from None
         try:
             self._connection = sqlite3.connect(
@@ -74,7 +71,7 @@ class BlobIndex:
                 self._connection.close()
                 raise
         except BaseException:
-            os.close(self._lock_file)
+            release_lock(self._lock)
             raise
 
     def _prepare(self) -> None:
@@ -110,8 +107,8 @@ class BlobIndex:
         """Write everything into one file and let others open the directory."""
         self._connection.close()
         with contextlib.suppress(OSError):
-            os.close(self._lock_file)
-        self._lock_file = -1
+            release_lock(self._lock)
+        self._lock = -1
 
     def find(self, sha256: BlobHash) -> Entry | None:
         """Look a blob up."""

@@ -12,7 +12,6 @@ then. ``docs/blobs.md`` says how a crash at any point is repaired. One process o
 import contextlib
 import errno
 import hashlib
-import os
 import secrets
 import shutil
 import threading
@@ -21,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Self
 
+from anofel.disk.portable import sync_directory
 from anofel.errors import InvalidInput
 from anofel.ids import BlobHash
 from anofel.storage.blobs.errors import (
@@ -182,7 +182,7 @@ class BlobStore:
             target = self._file(sha256)
             target.parent.mkdir(parents=True, exist_ok=True)
             sound.replace(target)
-            _sync_directory(target.parent)
+            sync_directory(target.parent)
 
     def pin(self, sha256: BlobHash, until_height: int | None) -> None:
         """Keep a blob that a posting refers to, up to a height or for ever (None).
@@ -308,7 +308,7 @@ class BlobStore:
             target.parent.mkdir(parents=True, exist_ok=True)
             temporary.replace(target)
             for directory in (target.parent, target.parent.parent, self.directory):
-                _sync_directory(directory)
+                sync_directory(directory)
             self._index.finish_upload(
                 temporary.name, upload.sha256, upload.length, keep, upload.standing, standing
             )
@@ -367,11 +367,3 @@ def _check_digest(sha256: BlobHash) -> None:
 def _check_height(height: int) -> None:
     if not 0 <= height <= MAX_HEIGHT:
         raise InvalidInput(f"{height} is no height.")
-
-
-def _sync_directory(directory: Path) -> None:
-    descriptor = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
