@@ -12,7 +12,7 @@ export CARGO_TERM_PROGRESS_WHEN ?= auto
 export OMP_NUM_THREADS ?= 1
 export NO_MKDOCS_2_WARNING := 1
 
-.PHONY: help demo test test-slow test-faults lint format bench bench-long docs wheel lock setup engine engine-for-tests \
+.PHONY: help demo test test-slow test-lowest test-faults lint format bench bench-long docs wheel wheels lock setup engine engine-for-tests \
 	prerequisites clean
 
 help: ## list the targets
@@ -37,6 +37,11 @@ $(BIN)/.packages: requirements/dev.txt
 $(BIN)/.torch: $(BIN)/.packages requirements/torch.txt
 	@echo "Setting up PyTorch (2.7 GB) ..."
 	$(BIN)/python -m pip install --disable-pip-version-check --no-input --require-hashes --no-deps --progress-bar off -r requirements/torch.txt
+	@touch $@
+
+# What makes wheels for other machines, and resolves dependencies: zig alone is 100 MB.
+$(BIN)/.release: $(BIN)/.packages requirements/release.txt
+	$(BIN)/python -m pip install --disable-pip-version-check --no-input --require-hashes --progress-bar off -r requirements/release.txt
 	@touch $@
 
 $(BIN)/.extension: $(BIN)/.packages $(RUST_SOURCES) pyproject.toml
@@ -69,6 +74,9 @@ test: setup engine-for-tests $(BIN)/.torch ## set up and run every default test
 test-slow: setup engine-for-tests $(BIN)/.torch ## the tests that take minutes
 	cargo test --release --locked --workspace -- --ignored
 	$(BIN)/python -m pytest -m slow
+
+test-lowest: setup $(BIN)/.release ## tests with the lowest versions that pyproject.toml allows, and beside flwr
+	$(BIN)/python -m pytest -m slow tests/packaging
 
 test-faults: setup engine-for-tests ## the fuzz and fault campaigns against real nodes, with tables
 	$(BIN)/python -m tests.faults.campaign
@@ -116,10 +124,14 @@ docs: setup ## build the documentation into site/ and target/doc/
 wheel: setup ## build a wheel into dist/
 	$(BIN)/maturin build --release --locked --out dist
 
+wheels: setup $(BIN)/.release ## wheels for Linux (x86_64, aarch64, musl) and an sdist in dist/, checked; needs rustup
+	PATH="$(abspath $(BIN)):$$PATH" nice -n 10 $(BIN)/python tools/wheels.py dist
+
 lock: ## resolve requirements/*.in again into pinned versions with hashes
 	@command -v uv >/dev/null || { echo "make lock needs uv."; exit 1; }
 	uv pip compile requirements/dev.in --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --no-emit-index-url --upgrade -o requirements/dev.txt
 	uv pip compile requirements/torch.in --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --no-emit-index-url --no-emit-package triton --no-emit-package cuda-bindings --upgrade -o requirements/torch.txt
+	uv pip compile requirements/release.in --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --no-emit-index-url --upgrade -o requirements/release.txt
 
 clean: ## remove everything built
 	rm -rf $(VENV) target dist site .cache

@@ -11,6 +11,7 @@ import pytest
 from anofel.disk.portable import LockHeld, is_owners_alone, release_lock, take_lock
 
 ROOT = Path(__file__).parents[1]
+unix = pytest.mark.skipif(sys.platform == "win32", reason="it imitates Windows, or looks at modes of Unix")
 SMALL = ROOT / "src" / "anofel" / "tasks" / "examples" / "small.toml"
 WINDOWS = """
 import asyncio, os, subprocess, sys, tempfile, types
@@ -70,11 +71,13 @@ def test_a_lock_ends_with_its_process(tmp_path: Path) -> None:
     release_lock(take_lock(tmp_path / "lock"))
 
 
+@unix
 def test_the_locks_of_windows_do_the_same(tmp_path: Path) -> None:
     done = as_on_windows(TAKE, tmp_path / "lock")
     assert done.stdout.split() == ["held", "free"], done.stderr
 
 
+@unix
 def test_a_file_that_others_may_read_is_not_the_owners_alone(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.touch(0o600)
@@ -87,6 +90,7 @@ def test_a_file_that_others_may_read_is_not_the_owners_alone(tmp_path: Path) -> 
     assert not is_owners_alone(other)
 
 
+@unix
 def test_a_simulation_with_a_board_runs_without_what_windows_lacks(keys: object, tmp_path: Path) -> None:
     out = tmp_path / "run"
     words = ["simulate", SMALL, "--made-up-rows", 100, "--iterations", 1, "--committee", 2]
@@ -98,6 +102,7 @@ def test_a_simulation_with_a_board_runs_without_what_windows_lacks(keys: object,
     assert audited.returncode == 0, audited.stderr
 
 
+@unix
 def test_a_role_has_a_key_store_and_is_held_without_what_windows_lacks(tmp_path: Path) -> None:
     script = """
 from pathlib import Path
@@ -118,6 +123,7 @@ print("free")
     assert done.stdout.split() == ["busy", "free"], done.stderr
 
 
+@unix
 def test_what_a_client_imports_is_there_everywhere() -> None:
     """Modules that Windows lacks are imported by those alone that only a node or a certifier needs."""
     modules = (
