@@ -12,7 +12,7 @@ export CARGO_TERM_PROGRESS_WHEN ?= auto
 export OMP_NUM_THREADS ?= 1
 export NO_MKDOCS_2_WARNING := 1
 
-.PHONY: help demo test test-slow test-lowest test-faults lint format bench bench-long docs wheel wheels lock setup engine engine-for-tests \
+.PHONY: verifier help demo test test-slow test-lowest test-faults lint format bench bench-long docs wheel wheels lock setup engine engine-for-tests \
 	prerequisites clean
 
 help: ## list the targets
@@ -61,6 +61,21 @@ engine: ## build CometBFT, for boards of several validators
 engine-for-tests:
 	@test -x .engine/cometbft || if command -v $(GO) >/dev/null; then $(MAKE) --no-print-directory engine; \
 	else echo "Go ('$(GO)') was not found, so CometBFT is not built and tests with real engines are skipped."; fi
+
+# The page that checks a board in a browser. Its tool is pinned beside the crate (crates/anofel-wasm/Cargo.toml).
+WASM_TARGET := wasm32-unknown-unknown
+VERIFIER_TOOLS := $(abspath .verifier-tools)
+WASM_BINDGEN := 0.2.130
+$(VERIFIER_TOOLS)/bin/wasm-bindgen:
+	cargo install wasm-bindgen-cli --version $(WASM_BINDGEN) --root $(VERIFIER_TOOLS)
+
+verifier: prerequisites $(VERIFIER_TOOLS)/bin/wasm-bindgen ## build the verifier page into dist/verifier/
+	@rustc --print target-libdir --target $(WASM_TARGET) | xargs test -d || { echo "Rust has no $(WASM_TARGET) yet (rustup target add $(WASM_TARGET))."; exit 1; }
+	RUSTFLAGS="--remap-path-prefix=$(CURDIR)=. --remap-path-prefix=$${CARGO_HOME:-$$HOME/.cargo}=cargo" \
+		cargo build --profile wasm --locked -p anofel-wasm --target $(WASM_TARGET)
+	$(VERIFIER_TOOLS)/bin/wasm-bindgen --target no-modules --no-typescript --remove-producers-section \
+		--out-dir target/verifier --out-name anofel target/$(WASM_TARGET)/wasm/anofel_wasm.wasm
+	$(PYTHON) tools/verifier.py target/verifier/anofel_bg.wasm target/verifier/anofel.js dist/verifier
 
 demo: setup ## set up and run the demo: every role a process, two real studies
 	$(BIN)/anofel demo

@@ -23,6 +23,7 @@ from anofel.proofs.keys import KeyDirectory
 from tests.node.support import OCTETS, SECONDS, BoardOfTest, height, make_board, running, wait_until
 
 FIXED_HEADERS = {
+    "access-control-allow-origin",
     "accept-ranges",
     "allow",
     "cache-control",
@@ -168,6 +169,22 @@ def test_an_etag_saves_the_bytes(client: httpx2.Client) -> None:
             answer = client.get(path, headers={"If-None-Match": asked})
             assert (answer.status_code, answer.content) == (304, b"")
         assert client.get(path, headers={"If-None-Match": '"other"'}).status_code == 200
+
+
+def test_pages_of_other_origins_read_what_a_check_needs_and_nothing_else(client: httpx2.Client) -> None:
+    allowed = "access-control-allow-origin"
+    wait_until(lambda: height(client) >= 1)
+    origin = {"Origin": "null"}
+    for path in ("/v1/status", "/v1/genesis", "/v1/keys/submission", "/v1/blocks?from=1", "/v1/blocks/1"):
+        answer = client.get(path, headers=origin)
+        assert (answer.status_code, answer.headers[allowed]) == (200, "*")
+        assert "access-control-allow-credentials" not in answer.headers
+        assert allowed not in client.get(path).headers
+    assert client.get(f"/v1/blobs/{'0' * 64}", headers=origin).headers[allowed] == "*"
+    for path in ("/", "/v1/board", "/v1/health", "/metrics", "/v1/openapi.json"):
+        assert allowed not in client.get(path, headers=origin).headers
+    assert allowed not in client.post("/v1/postings", headers=origin, content=b"x").headers
+    assert allowed not in client.options("/v1/postings", headers=origin).headers
 
 
 def test_status_is_the_last_block(client: httpx2.Client, board: BoardOfTest) -> None:

@@ -10,8 +10,10 @@ import msgspec
 import pytest
 from starlette.testclient import TestClient
 
+from anofel.disk.sections import InvalidDocument, parse_toml
 from anofel.look.serve import make_app
 from anofel.look.sources import BoardOnDisk
+from anofel.node.files import NodeConfig
 from anofel.page.facts import BoardFacts
 from anofel.page.promise import PROMISES
 from anofel.page.routes import CSP
@@ -195,3 +197,27 @@ def test_a_study_says_what_it_promises(client: TestClient, board: BoardOnDisk) -
     assert f"Protection of one {study.unit}:" in text
     assert "guesses right at most" in text
     assert f"of at most {study.max_releases}" in text
+
+
+def test_an_address_through_tor_is_announced_on_every_page(board: BoardOnDisk) -> None:
+    onion = f"http://{'a' * 56}.onion"
+    assert "onion-location" not in TestClient(make_app(board)).get("/").headers
+
+    class Announced(BoardOnDisk):
+        own = True
+
+    announced = object.__new__(Announced)
+    vars(announced).update(vars(board), onion=onion)
+    client = TestClient(make_app(announced))
+    for path in ("/", "/blocks", "/about"):
+        answer = client.get(path)
+        assert answer.headers["onion-location"] == onion + path
+        assert f'href="{onion}"' in answer.text
+
+
+@pytest.mark.parametrize("address", ["http://short.onion", "javascript:alert(1)", "https://board.example"])
+def test_an_address_through_tor_that_is_none_is_refused(address: str) -> None:
+    with pytest.raises(InvalidDocument, match="onion"):
+        parse_toml(f'onion = "{address}"', NodeConfig, "node.toml")
+    text = NodeConfig(onion=f"http://{'b' * 56}.onion").to_toml()
+    assert parse_toml(text, NodeConfig, "node.toml").onion.endswith("b.onion")

@@ -20,6 +20,7 @@ from anofel.pki.testing_ca import write_role
 from anofel.primitives import Scope
 from anofel.proofs.keys import KeyDirectory
 from anofel.roles.client.journal import Turn
+from anofel.roles.client.receipt import receipt_of
 from anofel.roles.client.role import Client
 from tests.node.support import SECONDS
 from tests.roles.people import TYPE, write_policy, write_table
@@ -95,6 +96,20 @@ def check_settled(stage: Stage, client: Client) -> None:
         assert charges(client)[-1] == (turn.iteration, turn.outcome == "summed")
     assert not list((client.directory.path / "drafts").iterdir())
     assert [sent.name for sent in client.directory.outbox] == ["registration/0/1"]
+    check_receipt(stage, client)
+
+
+def check_receipt(stage: Stage, client: Client) -> None:
+    """The receipt names the registration and the post as the board has them, and nothing secret."""
+    text = receipt_of(client.directory)
+    receipt, made, genesis = json.loads(text), client.credential, client.board.genesis.hash
+    (turn,) = [turn for turn in client.journal.turns() if turn.accepted]
+    post = made.msk.iteration_nullifier(made.d, Scope(genesis, turn.bundle, turn.iteration))
+    assert receipt["genesis"] == genesis.hex()
+    assert receipt["submissions"] == [post.to_bytes().hex()]
+    (registration,) = receipt["registrations"]
+    assert bytes.fromhex(registration) in stage.state.registered
+    assert made.msk.to_secret_bytes().hex().encode() not in text
 
 
 def check_requests(stage: Stage, seen: list[Recorder], clients: list[Client]) -> None:

@@ -4,6 +4,7 @@
 //! system; [`groth16`] makes keys, proofs and verdicts; [`export`] writes them for other programs;
 //! [`ceremony`] makes keys that several people answer for.
 
+#[cfg(not(target_family = "wasm"))]
 pub mod ceremony;
 pub mod error;
 pub mod export;

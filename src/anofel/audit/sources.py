@@ -1,4 +1,4 @@
-"""Where an audit reads a board from: a directory, or a node over HTTP.
+"""Where an audit reads a board from: a directory, an archive, or a node over HTTP.
 
 What is damaged there is one sentence: a file that cannot be read is ``StoreError`` or ``DamagedBlob``, a
 block that cannot be read is ``UnreadableBlock``.
@@ -11,9 +11,10 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 
+from anofel.audit.archive import Archive
 from anofel.audit.auditor import UnreadableBlock
 from anofel.board import snapshot
 from anofel.board.attachments import Attachments, DamagedBlob
@@ -44,8 +45,8 @@ class BoardSource:
     """A board to be audited."""
 
     genesis: Genesis
-    registration: RegistrationVerifier
-    submission: SubmissionVerifier
+    registration_key: bytes
+    submission_key: bytes
     attachments: Attachments
     blocks: Iterator[Block]
     height: int
@@ -59,18 +60,35 @@ class BoardSource:
     remarks: tuple[str, ...] = ()
     """What lies beside the blocks and was not checked."""
 
+    @cached_property
+    def registration(self) -> RegistrationVerifier:
+        """What checks registrations. Raises ``InvalidKeyFile``."""
+        return RegistrationVerifier.from_bytes(self.registration_key)
+
+    @cached_property
+    def submission(self) -> SubmissionVerifier:
+        """What checks submissions. Raises ``InvalidKeyFile``."""
+        return SubmissionVerifier.from_bytes(self.submission_key)
+
 
 @contextmanager
 def open_source(
     where: str, *, further: Sequence[str] = (), proxy: str | None = None, ca_file: Path | None = None
 ) -> Iterator[BoardSource]:
-    """Open a URL, with ``further`` ones of the same board, or a directory.
+    """Open a URL, with ``further`` ones of the same board, a directory or an archive.
 
-    Raises ``StoreError`` and what a node that cannot be read gives.
+    Raises ``StoreError``, ``DamagedArchive`` and what a node that cannot be read gives.
     """
     if where.startswith(("http://", "https://")):
         with tempfile.TemporaryDirectory(prefix="anofel-audit-") as scratch:
             yield _remote(Transport([where, *further], proxy=proxy, ca_file=ca_file), Path(scratch))
+        return
+    if Path(where).is_file():
+        archive = Archive.open(Path(where))
+        try:
+            yield _archive(archive)
+        finally:
+            archive.close()
         return
     store = BlockStore(Path(where), read_only=True)
     try:
@@ -126,10 +144,8 @@ def _directory(directory: Path, store: BlockStore) -> BoardSource:
         remarks.append(f"{pending} postings wait for a block; they were not checked.")
     return BoardSource(
         genesis=store.genesis,
-        registration=RegistrationVerifier.from_bytes(
-            read_key_file(directory / "registration.verification.key")
-        ),
-        submission=SubmissionVerifier.from_bytes(read_key_file(directory / "submission.verification.key")),
+        registration_key=read_key_file(directory / "registration.verification.key"),
+        submission_key=read_key_file(directory / "submission.verification.key"),
         attachments=_Blobs(DirectoryAttachments(directory / BLOBS)),
         blocks=_stored_blocks(store, height),
         height=height,
@@ -137,6 +153,27 @@ def _directory(directory: Path, store: BlockStore) -> BoardSource:
         faults=tuple(fault for fault in faults if fault is not None),
         remarks=tuple(remarks),
     )
+
+
+def _archive(archive: Archive) -> BoardSource:
+    return BoardSource(
+        genesis=Genesis.from_bytes(archive.genesis),
+        registration_key=archive.registration,
+        submission_key=archive.submission,
+        attachments=archive,
+        blocks=_archived_blocks(archive),
+        height=archive.height,
+        height_now=lambda _validators: archive.height,
+    )
+
+
+def _archived_blocks(archive: Archive) -> Iterator[Block]:
+    for at, data in enumerate(archive.blocks(), start=1):
+        try:
+            block = Block.from_bytes(data)
+        except MalformedMessage as error:
+            raise UnreadableBlock(at, f"Block {at}: {error}") from None
+        yield block
 
 
 def _stored_blocks(store: BlockStore, height: int) -> Iterator[Block]:
@@ -198,8 +235,8 @@ def _remote(transport: Transport, scratch: Path) -> BoardSource:
     height = remote_height(transport)
     return BoardSource(
         genesis=genesis,
-        registration=transport.ask("GET", "/v1/keys/registration", RegistrationVerifier.from_bytes),
-        submission=transport.ask("GET", "/v1/keys/submission", SubmissionVerifier.from_bytes),
+        registration_key=transport.ask("GET", "/v1/keys/registration", bytes),
+        submission_key=transport.ask("GET", "/v1/keys/submission", bytes),
         attachments=_Scratch(scratch, transport, genesis, SCRATCH_BYTES),
         blocks=_remote_blocks(transport, height),
         height=height,

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final
 import typer
 from typer.core import TyperGroup
 
-from anofel.cli import aggregator, ca, certifier, client, deploy, model, node, owner, setup, study
+from anofel.cli import aggregator, board, ca, certifier, client, deploy, model, node, owner, setup, study
 from anofel.cli.audit import audit
 from anofel.cli.demo import demo
 from anofel.cli.help_words import tidy, use_words
@@ -68,6 +68,7 @@ for group, heading in (
     (study, DATA),
     (model, DATA),
     (client, PART),
+    (board, CHECK),
     (deploy, ROLES),
     (node, ROLES),
     (certifier, ROLES),

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 
 
 def audit(
-    where: Annotated[str, typer.Argument(help="The URL of a node, or the directory of a board.")],
+    where: Annotated[
+        str, typer.Argument(help="The URL of a node, the directory of a board, or an archive of it.")
+    ],
     checkpoint: Annotated[
         str | None,
         typer.Option(help="A block seen before: HEIGHT:HASH, or a file with its header."),

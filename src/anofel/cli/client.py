@@ -261,6 +261,31 @@ def doctor(
 
 
 @app.command()
+def receipt(
+    directory: Directory,
+    out: Annotated[Path, typer.Option(help="A new file for the receipt; only you can read it.")],
+    key_file: KeyFileOption = None,
+    passphrase_file: PassphraseFileOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Write which postings are yours, so that the verifier page can show you what became of them.
+
+    No node is asked. Whoever sees the file knows that you took part, and which postings are yours.
+
+    Example: anofel client receipt ward3 --out receipt.json --key-file ward3.key
+    """
+    from anofel.disk.files import Secret, write_new_file
+    from anofel.roles.client.receipt import receipt_of
+    from anofel.roles.directory import RoleDirectory, unlock_with
+
+    with RoleDirectory.open(directory, unlock_with(key_file, passphrase_file), role=ROLE) as found:
+        write_new_file(out, Secret(receipt_of(found)))
+    show("Receipt", {"file": str(out)}, as_json=as_json)
+    if not as_json:
+        note("Show it to nobody, and delete it when you have looked: it names all your postings.")
+
+
+@app.command()
 def leave(
     directory: Directory,
     confirm: Annotated[

@@ -5,10 +5,11 @@ import os
 import secrets
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import BinaryIO, Final, TypeVar
 
 from anofel.disk.portable import sync_directory
 from anofel.errors import AnofelError, InvalidInput
@@ -75,6 +76,28 @@ def write_new_file(path: Path, content: bytes | Secret) -> None:
         finally:
             partial.unlink(missing_ok=True)
         sync_directory(path.parent)
+    except FileExistsError:
+        _refuse_existing(path)
+        raise
+    except OSError as error:
+        raise _failure(f"{path} cannot be written", error) from error
+
+
+@contextmanager
+def new_large_file(path: Path) -> Iterator[BinaryIO]:
+    """Write a new file piece by piece; it appears whole. Raises FileExists, InvalidInput, DiskFailed."""
+    _refuse_existing(path)
+    partial = path.with_name(f".{path.name}-{secrets.token_hex(8)}")
+    try:
+        try:
+            with partial.open("xb") as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            os.link(partial, path)
+        finally:
+            partial.unlink(missing_ok=True)
+        _sync(path.parent)
     except FileExistsError:
         _refuse_existing(path)
         raise

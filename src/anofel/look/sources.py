@@ -25,6 +25,7 @@ class _ReadBoard:
     """What both have: facts of a verified state, and the blocks beside it."""
 
     own = False
+    onion = ""
     _facts: BoardFacts
     _reader: BlockReader
 

@@ -13,6 +13,8 @@
 """
 
 import hashlib
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Final
@@ -52,6 +54,7 @@ GIB: Final = 1 << 30
 
 
 Positive = Annotated[int, Meta(ge=1)]
+_ONION: Final = re.compile(r"http://[a-z2-7]{56}\.onion(:[0-9]{1,5})?")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,11 +73,19 @@ class NodeConfig:
     """Uploads and blobs that no posting names yet."""
     min_free_bytes: Positive = GIB // 4
     """What uploads leave free on the disk, so that blocks always find room."""
+    onion: str = ""
+    """Where the board is reached through Tor, http://….onion; its page announces it."""
+
+    def faults(self) -> Iterator[tuple[str, str]]:
+        """Name what cannot be used."""
+        if self.onion and not _ONION.fullmatch(self.onion):
+            yield "onion", "must be an address of 56 letters and digits, http://….onion"
 
     def to_toml(self) -> bytes:
         """Write the file."""
         lines = ["# How this node runs. What the board is stands in genesis.bin."]
-        lines += [f"{name} = {value}" for name, value in vars(self).items()]
+        lines += [f"{name} = {value}" for name, value in vars(self).items() if name != "onion"]
+        lines += [f'onion = "{self.onion}"'] if self.onion else []
         return ("\n".join(lines) + "\n").encode()
 
 

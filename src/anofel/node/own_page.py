@@ -23,6 +23,11 @@ class OwnPage:
         self._turn = asyncio.Lock()
 
     @property
+    def onion(self) -> str:
+        """Where the board is reached through Tor."""
+        return self._service.node.config.onion
+
+    @property
     def genesis_hash(self) -> GenesisHash:
         """Which board it is."""
         return self._service.node.genesis.hash

@@ -74,10 +74,12 @@ async def _html(request: Request, name: str, title: str, status: int = 200, **va
         live=source.live,
         own=source.own,
         trouble=source.trouble,
+        onion=source.onion,
         here=request.url.path,
         **values,
     )
-    return Response(text, status, _HEADERS, "text/html")
+    headers = _HEADERS | ({"Onion-Location": source.onion + request.url.path} if source.onion else {})
+    return Response(text, status, headers, "text/html")
 
 
 async def _missing(request: Request, what: str) -> Response:

@@ -27,6 +27,11 @@ class PageSource(Protocol):
     """Why no blocks come any more, if that is known."""
 
     @property
+    def onion(self) -> str:
+        """Where the board is reached through Tor; empty if nobody says."""
+        ...
+
+    @property
     def genesis_hash(self) -> GenesisHash:
         """Which board it is."""
         ...
