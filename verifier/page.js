@@ -13,6 +13,11 @@
     return new Response(stream).arrayBuffer();
   }
 
+  function moment(seconds) {
+    const date = new Date(seconds * 1000);
+    return Number.isNaN(date.getTime()) ? `second ${seconds}` : `${date.toISOString().slice(0, 16).replace("T", " ")} UTC`;
+  }
+
   function element(name, text, className) {
     const made = document.createElement(name);
     if (text !== undefined) made.textContent = text;
@@ -72,7 +77,8 @@
     $("verdict").textContent = first ? "A rule was broken"
       : complete ? "Everything follows the rules" : "The check did not come to its end";
     $("reason").textContent = first ? first.reason
-      : complete ? `${number.format(report.height)} blocks, from genesis on. What was not checked stands below.` : open.join(" ");
+      : complete ? `${number.format(report.height)} blocks from genesis on, the last of ${moment(report.time)}. What was not checked stands below.`
+      : open.join(" ");
     $("genesis").textContent = report.genesis;
     const figures = [
       ["blocks", report.height], ["postings", counts.postings], ["registrations", counts.registrations],
@@ -87,7 +93,7 @@
       "What is wrong", ["block", "posting", "rule", "reason"],
       findings.map((one) => [one.height, one.posting ?? "–", one.rule, one.reason]))] : []));
     const remarks = [...(complete ? open : []), ...report.notes];
-    $("remarks").replaceChildren(...remarks.map((line) => element("p", line, "sub")));
+    $("remarks").replaceChildren(...remarks.map((line) => element("p", line, line.includes("TEST board") ? "warning" : "sub")));
     $("iterations").replaceChildren(...(report.iterations.length ? [table(
       "Iterations", ["study", "iteration", "outcome", "posts", "updates"],
       report.iterations.slice(-200).map((one) => [

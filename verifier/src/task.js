@@ -78,8 +78,52 @@ export function readTask(document) {
   if (!task?.task || !task.model || !task.rule || !task.privacy || !task.schema) {
     throw new InvalidInput("The task lacks a table.");
   }
+  checkNumbers(task);
   if (canonical(task) !== text) throw new InvalidInput("The task is not in its canonical encoding.");
   return task;
+}
+
+const COUNT = 2 ** 32;
+const CLIENTS = 2 ** 20;
+/** The whole numbers of a task that are computed with, and their ranges; docs/task-file.md has all of them. */
+const RANGES = /** @type {[string, string, number, number][]} */ ([
+  ["model", "scale_bits", 8, 32], ["model", "parameters", 1, 2 ** 30], ["rule", "lr_num", 1, 2 ** 62],
+  ["rule", "lr_den", 1, 2 ** 62], ["rule", "momentum", 0, 65535], ["privacy", "max_releases", 1, 100_000],
+  ["privacy", "min_clients", 2, CLIENTS], ["privacy", "max_colluders", 0, CLIENTS],
+  ["privacy", "expected_clients", 2, CLIENTS], ["privacy", "max_posts", 1, COUNT],
+  ["privacy", "records_per_client", 1, COUNT],
+]);
+const DECIMALS = ["clipping_norm", "noise_multiplier", "delta", "paper_epsilon"];
+
+/** Refuses a task whose numbers cannot be computed with. @param {any} task */
+function checkNumbers(task) {
+  const refuse = (/** @type {string} */ name) => {
+    throw new InvalidInput(`The task's ${name} cannot be used.`);
+  };
+  const isWhole = (/** @type {unknown} */ value) => Number.isSafeInteger(value) || typeof value === "bigint";
+  const isDecimal = (/** @type {unknown} */ value) => typeof value === "string" && /^\d{1,13}(\.\d{1,13})?$/.test(value);
+  for (const [table, name, least, most] of RANGES) {
+    const value = task[table][name];
+    if (!isWhole(value) || value < least || value > most) refuse(name);
+  }
+  const { privacy, rule, metrics, groups, schema } = task;
+  for (const name of DECIMALS) if (!isDecimal(privacy[name])) refuse(name);
+  if (!["client", "record", "paper"].includes(privacy.unit) || !isDecimal(rule.max_mean_norm ?? "0")) refuse("unit or rule");
+  if (!["integer-mean", "integer-adam", "integer-yogi", "owner"].includes(rule.kind)) refuse("rule");
+  if (["integer-adam", "integer-yogi"].includes(rule.kind)) {
+    if (!isDecimal(rule.floor) || !Number.isInteger(rule.second_momentum) || rule.second_momentum >> 16) refuse("rule");
+  }
+  for (const change of rule.schedule ?? []) {
+    if (![change.iteration, change.lr_num, change.lr_den].every((value) => isWhole(value) && value > 0)) refuse("schedule");
+  }
+  if (privacy.expected_clients < privacy.min_clients || privacy.max_posts < privacy.expected_clients) refuse("expected_clients");
+  if (privacy.min_clients - privacy.max_colluders < 2) refuse("min_clients");
+  if (metrics && (!Array.isArray(metrics.names) || metrics.names.length > 2 || !isDecimal(metrics.share))) refuse("metrics");
+  if (groups && !(Number.isInteger(groups.number) && groups.number >= 2 && groups.number <= 32)) refuse("groups");
+  if (groups && (rule.kind === "owner" || privacy.expected_clients < groups.number * privacy.min_clients)) refuse("groups");
+  const type = task.task.dataset_type;
+  if (typeof task.task.name !== "string" || !Number.isInteger(type) || type < 0 || type >= COUNT) refuse("head");
+  if (typeof schema !== "object" || Array.isArray(schema)) refuse("schema");
 }
 
 /** A fraction of two BigInts. */

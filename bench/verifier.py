@@ -1,0 +1,92 @@
+"""What a check in the browser costs, and what a look at a node's page costs the node.
+
+    python bench/verifier.py board.anofel --board run/board
+
+Needs Chromium and the page (make verifier). The archive is any that ``anofel board export`` wrote; the time
+of a check is that of the browser, from the choice of the file to the verdict. A look is one page, asked
+for over loopback of ``anofel look``, which makes pages as a node does; its cost is the server's own CPU time.
+"""
+
+import argparse
+import gzip
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = ROOT / "dist" / "verifier" / "anofel-verifier.html"
+PATIENCE = 3_600_000
+
+
+def check(archive: Path) -> None:
+    """Check an archive in Chromium and print how long it took."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as tools:
+        browser = tools.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        page = browser.new_page()
+        page.set_default_timeout(PATIENCE)
+        page.goto(PAGE.as_uri())
+        page.wait_for_selector("#checked li")
+        paint = page.evaluate("performance.getEntriesByName('first-contentful-paint')[0]?.startTime")
+        start = time.perf_counter()
+        page.set_input_files("#file", str(archive))
+        page.wait_for_selector("#result:not([hidden]), #trouble:not([hidden])")
+        seconds = time.perf_counter() - start
+        figures = page.inner_text("#figures").replace("\n", " ")
+        verdict = page.inner_text("#verdict")
+        browser.close()
+    print(f"first paint {paint:.0f} ms; {archive.name}: {seconds:.1f} s, {verdict}: {figures}")
+
+
+def looks(directory: Path, number: int) -> None:
+    """Ask for a page again and again, and print what one costs the server."""
+    command = [sys.executable, "-m", "anofel", "look", str(directory), "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        text = ""
+        while not text.rstrip().endswith("}"):
+            text += process.stdout.readline()
+        url = json.loads(text)["url"]
+        urllib.request.urlopen(url).read()
+        before = _cpu(process.pid)
+        for _ in range(number):
+            size = len(urllib.request.urlopen(url).read())
+        spent = (_cpu(process.pid) - before) / number
+        process.terminate()
+    print(f"a look at the first page: {1000 * spent:.1f} ms of the server's CPU, {size / 1000:.0f} kB")
+
+
+def _cpu(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def main() -> None:
+    """Run everything that the arguments ask for."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("archive", type=Path, nargs="?")
+    parser.add_argument("--board", type=Path, help="the directory of a board, to be looked at")
+    parser.add_argument("--looks", type=int, default=200)
+    arguments = parser.parse_args()
+    data = PAGE.read_bytes()
+    print(f"the verifier: {len(data) / 1000:.0f} kB, {len(gzip.compress(data, 9)) / 1000:.0f} kB compressed")
+    static = ROOT / "src" / "anofel" / "page" / "static"
+    print(
+        f"the page's style and script: {sum(path.stat().st_size for path in static.iterdir()) / 1000:.0f} kB"
+    )
+    if arguments.archive:
+        check(arguments.archive)
+    if arguments.board:
+        looks(arguments.board, arguments.looks)
+
+
+if __name__ == "__main__":
+    main()
