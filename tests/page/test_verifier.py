@@ -230,9 +230,9 @@ def flips_found(browser: Any, archive: Path, flips: list[Flip]) -> dict[Flip, st
 
     text = PAGE.read_text("utf-8")
     parts = dict(re.findall(r'<script type="text/plain" id="(\w+)">(.*?)</script>', text, re.DOTALL))
-    page = browser.new_page()
+    page = browser.new_page(bypass_csp=True)
     page.set_default_timeout(10 * PATIENCE)
-    page.goto("about:blank")
+    page.goto(PAGE.as_uri())
     packed = json.dumps(parts["wasm"])
     page.add_script_tag(
         content=parts["engine"]
