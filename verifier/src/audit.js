@@ -31,6 +31,7 @@ export const NOT_CHECKED = [
   "Whether the board has more blocks than were given here: compare the last block and its time with what others see.",
   "ε in the ledger entries of owners.",
   "Paillier committees: the check of such a board ends at its first Paillier key.",
+  "Tasks with weighted means: the check of such a board ends at the first one.",
   "The ceremony of the proof keys, if genesis pins one.",
   "Whether a task's settings fit together beyond what sums, noise, groups and size classes need; its encoding is checked.",
   "Authorities with RSA, P-384 or P-521 keys, or with name constraints: the check ends there. Finer points of the profile of certificates.",
