@@ -97,7 +97,7 @@ def new_large_file(path: Path) -> Iterator[BinaryIO]:
             os.link(partial, path)
         finally:
             partial.unlink(missing_ok=True)
-        _sync(path.parent)
+        sync_directory(path.parent)
     except FileExistsError:
         _refuse_existing(path)
         raise
