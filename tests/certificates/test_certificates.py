@@ -165,6 +165,13 @@ def test_a_chain_with_a_changed_byte_is_refused_by_name(place, position, change)
     refused(presented)
 
 
+def test_a_name_of_any_asn1_type_is_refused_by_name():
+    leaf, middle = chain()
+    place = leaf.index(b"\x0c\x0aHospital A")
+    for kind in set(range(256)) - {0x0C}:
+        refused([leaf[:place] + bytes([kind]) + leaf[place + 1 :], middle])
+
+
 # Rule 3
 
 

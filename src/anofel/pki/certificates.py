@@ -85,6 +85,7 @@ _PURPOSES: Final = {purpose.oid: purpose for purpose in Purpose}
 MALFORMED: Final = (
     ValueError,
     TypeError,  # a name of another ASN.1 type
+    KeyError,  # the same of an unknown one, before cryptography 50
     x509.InvalidVersion,
     x509.DuplicateExtension,
     x509.UnsupportedGeneralNameType,
