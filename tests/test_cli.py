@@ -135,14 +135,59 @@ def test_commands_stand_under_the_headings_of_the_documentation() -> None:
     assert shown == ["Options", *documented] == ["Options", *HEADINGS]
 
 
+def write_status(path: Path, role: str, kept: dict[str, object]) -> None:
+    (path / "status.json").write_text(json.dumps(kept))
+    words = f'role = "{role}"\nboard = "https://b"\ngenesis = "{"0" * 64}"\n[settings]\n'
+    (path / "role.toml").write_text(words)
+
+
+def iteration(number: int, **told: object) -> dict[str, object]:
+    """What an owner writes down of an iteration."""
+    nothing = {"metrics": None, "reported": None, "shortened": False, "rejected": False, "culprits": []}
+    counted = {"iteration": number, "outcome": "summed", "count": 6, "groups": [6], "posts": 6}
+    return counted | {"releases": number, "model": f"{number:064x}"} | nothing | told
+
+
+def test_an_owner_sees_the_quality_of_its_models_at_60_columns(tmp_path: Path) -> None:
+    measured = {"loss": 0.58861, "accuracy": 0.62252, "auc": 0.8941}
+    nothing = {"outcome": "undecodable", "count": None, "groups": None}
+    kept = {"epsilon": [], "iterations": [iteration(1, metrics=measured), iteration(2, **nothing)]}
+    write_status(tmp_path, "owner", kept)
+    lines = anofel("owner", "status", str(tmp_path), **TERMINAL).stdout.splitlines()
+    assert max(map(len, lines[1:])) <= 60
+    assert [line.split() for line in lines[-3:]] == [
+        ["iteration", "outcome", "count", "posts", "accuracy", "auc", "loss"],
+        ["1", "summed", "6", "6", "0.6225", "0.8941", "0.5886"],
+        ["2", "undecodable", "–", "6", "–", "–", "–"],
+    ]
+    assert json.loads(anofel("owner", "status", str(tmp_path), "--json").stdout) == kept
+    told = [iteration(1, groups=[3, 3], rejected=True, culprits=[2], reported={"loss": 0.6})]
+    write_status(tmp_path, "owner", {"iterations": told})
+    shown = [
+        line.split() for line in anofel("owner", "status", str(tmp_path), **TERMINAL).stdout.splitlines()
+    ]
+    assert ["1", "summed", "6", "6", "3,", "3", "yes", "2"] in shown, "what is said of an iteration is shown"
+    assert shown[-3:] == [["reported", "by", "clients"], ["iteration", "loss"], ["1", "0.6"]]
+
+
+def test_a_client_reads_why_it_skipped_at_60_columns(tmp_path: Path) -> None:
+    reason = "The client was not there at the drawn time."
+    posted = {"bundle": 0, "iteration": 1, "cover": False, "posted": True, "skipped": "", "reason": ""}
+    late = posted | {"iteration": 2, "posted": False, "skipped": "late", "reason": reason}
+    turns = [posted | {"outcome": "summed"}, late | {"outcome": "too-few"}]
+    write_status(tmp_path, "client", {"iterations": turns})
+    lines = anofel("client", "status", str(tmp_path), **TERMINAL).stdout.splitlines()
+    assert max(map(len, lines[1:])) <= 60
+    assert ["2", "no", "late", "too-few"] in [line.split() for line in lines]
+    assert lines[-1].rstrip().split(maxsplit=1) == ["2", reason], "in one line"
+
+
 def test_status_is_for_people_and_fits_60_columns(tmp_path: Path) -> None:
     """No epoch seconds, no Python None, ids that do not fold a table; programs get all of it."""
     ids = [f"{number:064x}" for number in (1, 2)]
     rows = [{"committee": name, "member": 2, "has_share": True, "task": None} for name in ids]
     kept = {"time": 1_795_033_907, "height": 573, "waits_for": "a task", "trouble": "", "committees": rows}
-    (tmp_path / "status.json").write_text(json.dumps(kept))
-    words = f'role = "aggregator"\nboard = "https://b"\ngenesis = "{"0" * 64}"\n[settings]\n'
-    (tmp_path / "role.toml").write_text(words)
+    write_status(tmp_path, "aggregator", kept)
     shown = anofel("aggregator", "status", str(tmp_path), **TERMINAL).stdout
     assert "2026-11-18 20:31:47 UTC" in shown
     assert "None" not in shown

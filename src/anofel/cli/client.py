@@ -27,6 +27,7 @@ from anofel.cli.role_options import (
     show,
     until_stopped,
 )
+from anofel.cli.status_tables import of_client
 
 app = typer.Typer(
     no_args_is_help=True, help="The client: gets its data certified, registers anonymously, trains."
@@ -233,10 +234,11 @@ def run(
         client = Client(found, board, note, cover=cover)
         with until_stopped():
             client.run()
-        show(f"The client in {directory}", client.status(), as_json=as_json)
+        found_now = client.status() if as_json else of_client(client.status())
+        show(f"The client in {directory}", found_now, as_json=as_json)
 
 
-add_status(app, ROLE, "ward3")
+add_status(app, ROLE, "ward3", of_client)
 
 
 @app.command()

@@ -1,7 +1,7 @@
 """``anofel owner``: the owner of one task (steps 1.d and 8′)."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -18,11 +18,18 @@ from anofel.cli.role_options import (
     say_what_a_trainer_may,
     show,
 )
+from anofel.cli.status_tables import of_owner
 from anofel.errors import InvalidInput
 
 app = typer.Typer(no_args_is_help=True, help="The owner of a task: announce it, train it, end it.")
 
 ROLE = "owner"
+
+
+def _show(title: str, found: dict[str, Any], *, as_json: bool) -> None:
+    show(title, found if as_json else of_owner(found), as_json=as_json)
+
+
 add_init(app, ROLE, "Make an owner's directory, for one task.")
 
 
@@ -182,7 +189,7 @@ def run(
         if validation is not None:
             owner.measure_on(load_file(validation, owner.task.schema))
         owner.run()
-        show(f"The task {owner.task.name}", owner.status(), as_json=as_json)
+        _show(f"The task {owner.task.name}", owner.status(), as_json=as_json)
 
 
 @app.command()
@@ -206,7 +213,7 @@ def reject(
         board.sync(on_block=owner.observe)
         owner.reject()
         owner.run(seconds=wait)
-        show("Task", owner.status(), as_json=as_json)
+        _show("Task", owner.status(), as_json=as_json)
 
 
 @app.command()
@@ -227,7 +234,7 @@ def close(
         owner = Owner(found, board, note)
         owner.close()
         owner.run(seconds=wait)
-        show("Task", owner.status(), as_json=as_json)
+        _show("Task", owner.status(), as_json=as_json)
 
 
-add_status(app, ROLE, ROLE)
+add_status(app, ROLE, ROLE, of_owner)

@@ -1,7 +1,7 @@
 """What the commands of all roles share: options, opening a directory, stopping on a signal."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -84,6 +84,9 @@ ProofKeysOption = Annotated[
     typer.Option(help="A directory of proof keys.", show_default="fetched from the board and checked"),
 ]
 WaitOption = Annotated[float, typer.Option(help="Seconds after which to give up.", min=0)]
+
+
+ForPeople = Callable[[dict[str, Any]], dict[str, Any]]
 
 
 def say_what_a_trainer_may(trainer: str) -> None:
@@ -239,8 +242,8 @@ def at_work(
         raise typer.Exit(1)
 
 
-def add_status(app: typer.Typer, role: str, example: str) -> None:
-    """Give the commands of a role their ``status``."""
+def add_status(app: typer.Typer, role: str, example: str, for_people: ForPeople = dict) -> None:
+    """Give the commands of a role their ``status``; ``for_people`` makes tables of it that fit a terminal."""
 
     def status(directory: Directory, as_json: JsonOption = False) -> None:
         from anofel.roles.directory import read_status
@@ -248,7 +251,7 @@ def add_status(app: typer.Typer, role: str, example: str) -> None:
         found = read_status(directory, role=role)
         if not found and not as_json:
             note(f"This {role} has not run yet.")
-        show(f"The {role} in {directory}", found, as_json=as_json)
+        show(f"The {role} in {directory}", found if as_json else for_people(found), as_json=as_json)
 
     status.__doc__ = f"""Say what the {role} saw and did last, also while it runs.
 
