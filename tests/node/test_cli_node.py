@@ -137,6 +137,19 @@ def test_a_directory_that_is_no_node_is_refused(tmp_path: Path) -> None:
     refused(anofel("status", tmp_path), "not the directory of a node")
 
 
+def test_status_says_times_and_sizes_as_people_do(directory: Path) -> None:
+    shown, found = (
+        anofel("status", directory).stdout,
+        json.loads(anofel("status", directory, "--json").stdout),
+    )
+    rows = dict(line.strip().rsplit("  ", 1) for line in shown.splitlines()[1:] if "  " in line.strip())
+    said = {name.strip(): value for name, value in rows.items()}
+    assert said["last block"] == f"{datetime.fromtimestamp(found['time'], UTC):%Y-%m-%d %H:%M:%S} UTC"
+    assert said["a block every"] == f"{found['interval_ms'] / 1000:g} s"
+    assert said["board"].endswith(" MB")
+    assert not {"interval ms", "time", "True", "None"} & {*said, *said.values()}
+
+
 def test_a_port_in_use_and_a_second_node_are_refused(directory: Path) -> None:
     with running(directory) as node:
         port = node.url.rsplit(":", 1)[1]

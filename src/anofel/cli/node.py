@@ -26,6 +26,7 @@ from anofel.cli.role_options import (
     WaitOption,
     board_addresses,
     genesis_hash,
+    in_words,
 )
 
 if TYPE_CHECKING:
@@ -455,11 +456,11 @@ def status(
 
     Example: anofel node status http://127.0.0.1:8470
     """
-    from anofel.cli.node_status import for_people, status_of_directory, status_of_url
+    from anofel.cli.node_status import status_of_directory, status_of_url
 
     is_url = board.startswith(("http://", "https://"))
     found = status_of_url(board, ca_file) if is_url else status_of_directory(Path(board))
-    _show(board, found if as_json else for_people(found), as_json=as_json)
+    _show(board, found, as_json=as_json)
 
 
 @app.command()
@@ -527,5 +528,7 @@ def _show(title: str, content: dict[str, Any], *, as_json: bool) -> None:
     if as_json:
         print_json(content)
         return
-    rows = [[key.replace("_", " "), str(value)] for key, value in content.items() if value != ""]
-    print_table(title, ["", ""], rows)
+    from anofel.cli.node_status import for_people
+
+    shown = {key: value for key, value in for_people(content).items() if value != ""}
+    print_table(title, ["", ""], [[key.replace("_", " "), in_words(value)] for key, value in shown.items()])

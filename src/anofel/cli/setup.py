@@ -7,6 +7,7 @@ import typer
 
 from anofel.cli import ceremony
 from anofel.cli.output import JsonOption, note, print_json, print_table, progress_bar, warn_insecure
+from anofel.cli.role_options import in_words
 
 if TYPE_CHECKING:
     from anofel.proofs.keys import KeyDirectory
@@ -70,7 +71,7 @@ def inspect(
         print_json(described)
         return
     for key in described:
-        rows = [[name.replace("_", " "), str(value)] for name, value in key.items() if name != "file"]
+        rows = [[name.replace("_", " "), in_words(value)] for name, value in key.items() if name != "file"]
         print_table(key["file"], ["", ""], rows)
 
 
