@@ -15,6 +15,7 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from anofel.cli import HEADINGS, app
+from anofel.cli.output import note, print_table, print_text
 
 TERMINAL = {"COLUMNS": "60", "LINES": "40", "TTY_COMPATIBLE": "1", "TERM": "dumb"}
 PAGE = (Path(__file__).parents[1] / "docs" / "cli.md").read_text()
@@ -195,6 +196,15 @@ def test_status_is_for_people_and_fits_60_columns(tmp_path: Path) -> None:
     assert [line.split() for line in lines[-2:]] == [[f"{name[:16]}…", "2", "yes", "–"] for name in ids]
     assert all(len(line) <= 60 for line in lines[1:]), "but for the title, which names a path"
     assert json.loads(anofel("aggregator", "status", str(tmp_path), "--json").stdout) == kept
+
+
+def test_square_brackets_in_what_is_said_stay(capsys: pytest.CaptureFixture[str]) -> None:
+    for say in (note, print_text):
+        say("pip install 'anofel[demo]'")
+    print_table("anofel[demo]", ["[bold]"], [["[red]x[/red]"]])
+    said = capsys.readouterr()
+    assert said.err == "pip install 'anofel[demo]'\n"
+    assert said.out.split() == ["pip", "install", "'anofel[demo]'", "anofel[demo]", "[bold]", "[red]x[/red]"]
 
 
 def test_columns_of_a_table_move_closer_before_a_cell_folds() -> None:

@@ -8,11 +8,13 @@ import time
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from rich.console import Console
 
-from anofel.demo import data
+from anofel.demo import data, summary
 from anofel.demo.data import DemoStudy, load_studies, policy_text, task_text, write_files
 from anofel.demo.misbehave import ACCEPTED, TRIED, read_tries
 from anofel.demo.plan import TARGET_EPSILON, Options, StageLayout, default_directory, size_class
@@ -228,3 +230,10 @@ def test_both_screens_show_steps_and_events() -> None:
         live.step("Training")
     assert "Training" in drawn.getvalue()
     assert "client-2 is killed" in drawn.getvalue()
+
+
+def test_the_picture_is_mentioned_only_if_there_is_one(tmp_path: Path) -> None:
+    demo: Any = SimpleNamespace(layout=SimpleNamespace(root=tmp_path, nodes=[tmp_path]))
+    assert not any(summary.PICTURE in sentence for sentence in summary._left(demo))
+    (tmp_path / summary.PICTURE).touch()
+    assert any(summary.PICTURE in sentence for sentence in summary._left(demo))

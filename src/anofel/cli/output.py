@@ -31,7 +31,7 @@ def print_table(title: str, columns: list[str], rows: list[list[str]]) -> None:
     def made(gap: int) -> Table:
         table = Table(show_header=any(columns), box=None, padding=(0, gap, 0, 0))
         for column in columns:
-            table.add_column(column, overflow="fold")
+            table.add_column(escape(column), overflow="fold")
         for row in rows:
             table.add_row(*map(escape, row))
         return table
