@@ -28,7 +28,8 @@ def change(
         int | None, typer.Option(help="Whose place; without it the next free one is filled.", min=0, max=255)
     ] = None,
     since: Annotated[
-        int | None, typer.Option(help="The first block of the changed validators. [default: 600 blocks on]")
+        int | None,
+        typer.Option(help="The first block of the changed validators.", show_default="600 blocks on"),
     ] = None,
     proxy: ProxyOption = "",
     ca_file: CaFileOption = None,
