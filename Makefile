@@ -120,6 +120,7 @@ bench: setup ## the benchmarks that take minutes
 	$(BIN)/python bench/growth.py --quick
 	$(BIN)/python bench/protocol.py --quick
 	$(BIN)/python bench/baselines.py --quick
+	$(BIN)/python bench/scale.py --quick
 
 bench-long: setup $(BIN)/.torch ## the benchmarks that take longer
 	$(BIN)/python bench/encryption.py
@@ -127,6 +128,7 @@ bench-long: setup $(BIN)/.torch ## the benchmarks that take longer
 	$(BIN)/python bench/growth.py
 	$(BIN)/python bench/protocol.py --processes
 	$(BIN)/python bench/baselines.py
+	$(BIN)/python bench/scale.py
 	$(BIN)/python bench/attacks.py && $(BIN)/python bench/attacks.py page
 	for name in mnist-iid mnist-noniid fashion-iid fashion-noniid cifar-resnet20 cifar-squeezenet support2 nwtco; do \
 		$(BIN)/python bench/learning.py $$name || failed=1; done; \

@@ -3,6 +3,7 @@
 import hashlib
 import os
 import time
+from base64 import urlsafe_b64encode
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -11,9 +12,11 @@ import httpx2
 import pytest
 
 from anofel.board.attachments import AttachmentMissing
+from anofel.board.tickets import role_ticket
 from anofel.ids import BlobHash
 from anofel.messages import Blob
 from anofel.node.replicated import blobs
+from anofel.pki.certificates import Purpose
 from anofel.proofs.keys import KeyDirectory
 from anofel.storage.blobs.errors import BlobError
 from tests.node.support import OCTETS, SECONDS, wait_until
@@ -109,6 +112,24 @@ def test_a_stranger_who_fills_the_caps_keeps_no_validator_from_what_was_decided(
         holders[0].node.holders.fetch(needed, 10).result(SECONDS)
         assert store.is_sound(needed)
         assert store.usage().unreferenced == 990, "it takes no room of uploads either"
+
+
+def test_a_ticket_is_shown_to_the_other_holders(validators: Validators, tmp_path: Path) -> None:
+    """Strangers have filled what they may at every holder; a quorum keeps an owner's blob all the same."""
+    now, data = int(time.time()), os.urandom(500)
+    owner = validators.authority.issue(Purpose.OWNER, "Owner", now - 3600, now + 86_400)
+    name = BlobHash(hashlib.sha256(data).digest())
+    ticket = urlsafe_b64encode(role_ticket(owner, validators.genesis.hash, name, len(data))).decode()
+    with dead(validators.ports[3]), serving(validators, tmp_path, 0, 1, 2) as holders:
+        for holder in holders.values():
+            store = holder.node.blobs
+            store.pending_bytes, store.reserved_bytes = 2_000, 1_000
+            keep(holder, os.urandom(990))
+        assert upload(validators, 0, data).json()["code"] == "blob-store-full"
+        url = f"{validators.url(0)}/v1/blobs/{name.hex()}?ticket={ticket}"
+        answer = httpx2.put(url, content=data, headers=OCTETS, timeout=SECONDS)
+        assert answer.status_code == 201
+        assert {receipt.holder for receipt in Blob.from_bytes(answer.content).receipts} == {0, 1, 2}
 
 
 def test_a_damaged_or_lost_blob_is_fetched_again(validators: Validators, tmp_path: Path) -> None:
