@@ -14,6 +14,7 @@ use std::sync::OnceLock;
 
 use ark_bn254::Fr;
 use ark_ff::{AdditiveGroup, Field, PrimeField};
+#[cfg(not(target_family = "wasm"))]
 use light_poseidon::parameters::bn254_x5::get_poseidon_parameters;
 
 /// The largest number of inputs that we use.
@@ -111,17 +112,7 @@ impl Parameters {
     /// The parameters for a number of inputs between 1 and [`MAX_INPUTS`].
     pub fn for_inputs(inputs: usize) -> &'static Self {
         static CACHE: [OnceLock<Parameters>; MAX_INPUTS] = [const { OnceLock::new() }; MAX_INPUTS];
-        CACHE[inputs - 1].get_or_init(|| {
-            let found = get_poseidon_parameters::<Fr>(inputs as u8 + 1)
-                .expect("light-poseidon has every width from 2 to 16");
-            Self {
-                width: found.width,
-                full_rounds: found.full_rounds,
-                partial_rounds: found.partial_rounds,
-                constants: found.ark,
-                mds: found.mds,
-            }
-        })
+        CACHE[inputs - 1].get_or_init(|| made(inputs + 1))
     }
 
     /// Whether every element goes through the S-box in this round.
@@ -130,6 +121,22 @@ impl Parameters {
         round < half || round >= half + self.partial_rounds
     }
 }
+
+#[cfg(not(target_family = "wasm"))]
+fn made(width: usize) -> Parameters {
+    let found = get_poseidon_parameters::<Fr>(width as u8)
+        .expect("light-poseidon has every width from 2 to 16");
+    Parameters {
+        width: found.width,
+        full_rounds: found.full_rounds,
+        partial_rounds: found.partial_rounds,
+        constants: found.ark,
+        mds: found.mds,
+    }
+}
+
+#[cfg(target_family = "wasm")]
+use crate::grain::parameters as made;
 
 /// One permutation on a state whose first element is `first`; the first element of the result.
 pub fn permute(first: Fr, inputs: &[Fr]) -> Fr {

@@ -13,6 +13,8 @@ pub mod commitment;
 pub mod eddsa;
 pub mod error;
 pub mod field;
+#[cfg(any(test, target_family = "wasm"))]
+mod grain;
 pub mod hash;
 pub mod identity;
 pub mod merkle;
