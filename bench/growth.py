@@ -2,6 +2,7 @@
 
     python bench/growth.py            10^5 and 10^6 clients and blocks, 10^3 ended bundles; most of an hour
     python bench/growth.py --quick    10^4 of each
+    python bench/growth.py --only follow   what following costs a client, for 10^2 to 10^5 posts
     python bench/growth.py --json     a list of {name, ours, peer_name, peer, ratio, unit}
 
 Beside each figure stands the baseline: what the first version of the board took on a machine of the same
@@ -30,6 +31,7 @@ from typing import cast
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import numpy as np
+from _following import rows_of_following
 from _table import Row, report, taken
 
 from anofel.board import snapshot
@@ -272,7 +274,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="10^4 instead of 10^5 and 10^6")
     parser.add_argument("--json", action="store_true")
-    parser.add_argument("--only", choices=("clients", "ended", "blocks"))
+    parser.add_argument("--only", choices=("clients", "ended", "blocks", "follow"))
     parser.add_argument("--worker", nargs="+", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.worker:
@@ -285,6 +287,8 @@ def main() -> None:
         make_insecure_development_keys(keys)
         if options.only in (None, "ended"):
             rows += rows_of_ended(keys, at, 10**3)
+        if options.only in (None, "follow"):
+            rows += rows_of_following(KeyDirectory.open(keys))
         for number in sizes:
             if options.only in (None, "clients"):
                 rows += rows_of_clients(keys, at, number)

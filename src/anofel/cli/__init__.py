@@ -14,6 +14,7 @@ from typer.core import TyperGroup
 from anofel.cli import aggregator, board, ca, certifier, client, deploy, model, node, owner, setup, study
 from anofel.cli.audit import audit
 from anofel.cli.demo import demo
+from anofel.cli.evidence import evidence
 from anofel.cli.help_words import tidy, use_words
 from anofel.cli.look import look
 from anofel.cli.new import new
@@ -62,6 +63,7 @@ for command, heading in (
     (look, CHECK),
     (audit, CHECK),
     (track, CHECK),
+    (evidence, CHECK),
 ):
     app.command(rich_help_panel=heading)(command)
 for group, heading in (

@@ -16,7 +16,8 @@ from anofel.stopping import Stopped, stoppable
 
 if TYPE_CHECKING:
     from anofel.disk.keystore import Unlock
-    from anofel.light_client.client import LightClient
+    from anofel.light_client.base import BoardClient
+    from anofel.light_client.following import Follow
     from anofel.roles.directory import RoleDirectory
 
 _LOCK = "The key store"
@@ -201,13 +202,18 @@ def opened(
     passphrase_file: Path | None,
     *,
     unlock: "Unlock | None" = None,
-) -> Iterator[tuple["RoleDirectory", "LightClient"]]:
+) -> Iterator[tuple["RoleDirectory", "BoardClient"]]:
     """Open a role's directory and its view of the board; both are let go at the end, whatever happens."""
     from anofel.roles.directory import RoleDirectory, unlock_with
 
     opening = unlock or unlock_with(key_file, passphrase_file)
     with RoleDirectory.open(directory, opening, role=role) as found:
-        board = found.connect(note)
+        follow: Follow = "all"
+        if role == "client":
+            from anofel.roles.client.files import ClientSettings
+
+            follow = ClientSettings.of(found.config).follow
+        board = found.connect(note, follow=follow)
         if board.transport.warning:
             note(board.transport.warning)
         try:
@@ -229,7 +235,7 @@ def until_stopped() -> Iterator[None]:
 @contextmanager
 def at_work(
     directory: Path, role: str, key_file: Path | None, passphrase_file: Path | None, *, daemon: bool = False
-) -> Iterator[tuple["RoleDirectory", "LightClient"]]:
+) -> Iterator[tuple["RoleDirectory", "BoardClient"]]:
     """Open a role until its work is done, or until a signal comes.
 
     A signal before the end means exit code 1, but for a daemon, which ends in no other way.

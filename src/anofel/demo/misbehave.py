@@ -35,7 +35,7 @@ from anofel.disk.keystore import KeyFile
 from anofel.disk.state_files import decode_state
 from anofel.errors import AnofelError
 from anofel.ids import Nullifier, TaskId
-from anofel.light_client.client import LightClient
+from anofel.light_client.base import BoardClient
 from anofel.messages import Block, ChainAuthor, KeyAuthor, Posting, Registration, Submission, make_posting
 from anofel.network.transport import Refused
 from anofel.phase1_setup.step1b_certification import Credential
@@ -109,7 +109,7 @@ def read_tries(directory: Path) -> list[Try]:
 class Tries:
     """What a cheater tried so far, in its directory."""
 
-    def __init__(self, board: LightClient, directory: Path) -> None:
+    def __init__(self, board: BoardClient, directory: Path) -> None:
         self._board, self._path = board, directory / TRIED
         self._done = {tried.what for tried in read_tries(directory)}
 
@@ -142,7 +142,7 @@ class Tries:
 class CheatingClient(Client):
     """A client that trains, and tries to count twice, to get in unseen and to speak for others."""
 
-    def __init__(self, directory: RoleDirectory, board: LightClient, say: Say, **options: Any) -> None:
+    def __init__(self, directory: RoleDirectory, board: BoardClient, say: Say, **options: Any) -> None:
         super().__init__(directory, board, say, **options)
         self.tries = Tries(board, directory.path)
         self._captured: Posting | None = None
@@ -254,7 +254,7 @@ class CheatingClient(Client):
 class LyingClient(Client):
     """A client whose update is garbage, until its committee leaves it out; then it trains like everybody."""
 
-    def __init__(self, directory: RoleDirectory, board: LightClient, say: Say, **options: Any) -> None:
+    def __init__(self, directory: RoleDirectory, board: BoardClient, say: Say, **options: Any) -> None:
         super().__init__(directory, board, say, **options)
         self.tries = Tries(board, directory.path)
         self._told: tuple[int, int, TaskId, Nullifier] | None = None
@@ -297,7 +297,7 @@ def _garbage(payload: bytes) -> bytes:
 class CheatingAggregator(Aggregator):
     """A member that first posts shares which it did not compute as it should."""
 
-    def __init__(self, directory: RoleDirectory, board: LightClient, say: Say) -> None:
+    def __init__(self, directory: RoleDirectory, board: BoardClient, say: Say) -> None:
         super().__init__(directory, board, say)
         self.tries = Tries(board, directory.path)
 
@@ -325,7 +325,7 @@ def _spoilt(content: bytes) -> bytes:
 
 def main(kind: str, path: Path, key_file: Path) -> None:
     """Cheat until SIGTERM."""
-    makers: dict[str, Callable[[RoleDirectory, LightClient, Say], Role]] = {
+    makers: dict[str, Callable[[RoleDirectory, BoardClient, Say], Role]] = {
         "client": CheatingClient,
         "liar": LyingClient,
         "aggregator": CheatingAggregator,

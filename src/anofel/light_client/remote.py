@@ -25,17 +25,21 @@ from anofel.board.attachments import AttachmentMissing
 from anofel.board.chain import InvalidBlock, verify_commit
 from anofel.board.framing import unframe
 from anofel.board.rule import RULES
+from anofel.board.rules import MAX_POSTING_BYTES
 from anofel.board.validators import Eras
 from anofel.errors import PeerUnreachable, VerificationError
-from anofel.ids import BlobHash, GenesisHash
+from anofel.ids import BlobHash, GenesisHash, PostingId
 from anofel.light_client.nodes import ask_some
 from anofel.messages import Block, Genesis, Posting
+from anofel.messages.postings import posting_id
 from anofel.network.transport import Believe, Body, Refused, Transport
 from anofel.proofs.keys import KeyRole, StatementName, pin_name, served_name
 
 MAX_SYNC_BYTES: Final = 64 << 20
 MAX_BLOCKS: Final = 1000
 """How many blocks are asked for at once; a node hands out no more."""
+MAX_LEAVES: Final = 1 << 17
+_NAME_BYTES: Final = 32
 MAX_HEIGHT: Final = (1 << 53) - 1
 """Exact in every JSON reader."""
 
@@ -194,6 +198,59 @@ def remote_blocks(transport: Transport, first: int, waited: Callable[[], float] 
         return blocks
 
     return transport.ask("GET", f"/v1/blocks?from={first}&limit={MAX_BLOCKS}", read, max_bytes=MAX_SYNC_BYTES)
+
+
+def remote_names(transport: Transport, first: int) -> list[Block]:
+    """Return blocks from a height on, one at least, with names of postings in place of the postings."""
+
+    def read(data: bytes) -> list[Block]:
+        blocks = unframe(data)
+        if not blocks:
+            raise NotFromBoard(f"The node claims to have block {first} and does not hand out its header.")
+        if any(block.header.height != height for height, block in enumerate(blocks, start=first)):
+            raise NotFromBoard(f"The node sent other headers than those from {first} on.")
+        if any(len(name) != _NAME_BYTES for block in blocks for name in block.postings):
+            raise NotFromBoard("The node sent something else than names of postings.")
+        return blocks
+
+    return transport.ask("GET", f"/v1/names?from={first}&limit={MAX_BLOCKS}", read, max_bytes=MAX_SYNC_BYTES)
+
+
+def remote_outline(transport: Transport, height: int, known: int, read: Callable[[dict[str, bytes]], T]) -> T:
+    """Return what ``read`` makes of the parts of an outline that differ from those of a known block."""
+
+    def decode(data: bytes) -> T:
+        try:
+            parts = msgspec.msgpack.decode(data, type=dict[str, bytes])
+        except msgspec.MsgspecError:
+            raise NotFromBoard("The node sent no outline.") from None
+        return read(parts)
+
+    path = f"/v1/outline?height={height}&known={known}"
+    return transport.ask("GET", path, decode, max_bytes=MAX_SYNC_BYTES)
+
+
+def remote_leaves(transport: Transport, epoch: int, first: int, number: int) -> bytes:
+    """Return leaves of a client tree from a place on; one at least, and no more than so many."""
+
+    def read(data: bytes) -> bytes:
+        if not data or len(data) % _NAME_BYTES or len(data) > number * _NAME_BYTES:
+            raise NotFromBoard("The node sent other leaves than were asked for.")
+        return data
+
+    path = f"/v1/leaves?epoch={epoch}&from={first}&limit={min(number, MAX_LEAVES)}"
+    return transport.ask("GET", path, read, max_bytes=MAX_LEAVES * _NAME_BYTES)
+
+
+def remote_posting(transport: Transport, height: int, place: int, name: PostingId) -> bytes:
+    """Return the posting at a place of a block, which has this name."""
+
+    def read(data: bytes) -> bytes:
+        if posting_id(data) != name:
+            raise NotFromBoard(f"The node sent another posting than the one at place {place} of {height}.")
+        return data
+
+    return transport.ask("GET", f"/v1/blocks/{height}/postings/{place}", read, max_bytes=MAX_POSTING_BYTES)
 
 
 def send_posting(transport: Transport, posting: Posting, takers: int, believe: Believe) -> None:

@@ -1,7 +1,8 @@
 """The HTTP interface of a node, under ``/v1``, and the page that shows its board.
 
 No endpoint answers a question about one leaf, one tag or one client: whoever needs a part of the board
-fetches whole blocks and computes it. Answers carry fixed headers only; nothing about who asks is kept.
+fetches whole blocks, or all leaves and records (``api_outline``), and computes it. Answers carry fixed
+headers only; nothing about who asks is kept.
 """
 
 from typing import Final
@@ -13,7 +14,7 @@ from starlette.middleware import Middleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from anofel.errors import AnofelError
-from anofel.node import api_blobs, api_blocks, api_operator
+from anofel.node import api_blobs, api_blocks, api_operator, api_outline
 from anofel.node.api_problems import on_bug, on_error, on_http_exception
 from anofel.node.board_service import BoardService
 from anofel.node.lanes import Lanes
@@ -50,7 +51,13 @@ class ReadableByPages:
 def make_app(service: BoardService) -> Starlette:
     """Return the application for a running node."""
     app = Starlette(
-        routes=[*api_blocks.ROUTES, *api_blobs.ROUTES, *api_operator.ROUTES, *PAGE_ROUTES],
+        routes=[
+            *api_blocks.ROUTES,
+            *api_outline.ROUTES,
+            *api_blobs.ROUTES,
+            *api_operator.ROUTES,
+            *PAGE_ROUTES,
+        ],
         middleware=[Middleware(ReadableByPages)],
         exception_handlers={AnofelError: on_error, HTTPException: on_http_exception, Exception: on_bug},
     )

@@ -74,7 +74,8 @@ async def _bulk(request: Request, *, with_postings: bool) -> Response:
     limit = number(request, "limit", 100, 1, MAX_BLOCKS)
     service = service_of(request)
     limit = min(limit, service.tip.height + 1 - first)  # no block before the status knows it
-    pieces = service.reader.framed(first, limit, MAX_ANSWER_BYTES, with_postings=with_postings)
+    read = service.reader.block if with_postings else service.reader.signed_header
+    pieces = service.reader.framed(first, limit, MAX_ANSWER_BYTES, read=read)
     return StreamingResponse(
         iterate_in_threadpool(pieces), headers={"Cache-Control": VOLATILE}, media_type=OCTETS
     )

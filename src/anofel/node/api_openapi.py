@@ -256,6 +256,49 @@ def _page() -> dict[str, Any]:
     }
 
 
+def _outline() -> dict[str, Any]:
+    """What clients in header mode fetch."""
+    number = {"type": "integer", "minimum": 0, "maximum": (1 << 31) - 1}
+    place = _parameter("place", "path", number, "Its place in the block, from 0.")
+    at = _parameter("height", "path", HEIGHT, "The height of a block.")
+    names = " In the place of each posting stands its name (32 bytes)."
+    return {
+        "/v1/names": _bulk("Headers, the signatures under them, and the names of postings", names),
+        "/v1/outline": {
+            "get": _operation(
+                "What the header of one of the last blocks vouches for of the state",
+                {
+                    "200": _answer("A MessagePack map from part to its bytes; all but equal parts.", OCTETS),
+                    "400": _problem("Not a height."),
+                    "404": _problem("Not one of the last blocks."),
+                },
+                _parameter("height", "query", HEIGHT | {"minimum": 1}, "The block.", required=True),
+                _parameter(
+                    "known", "query", HEIGHT, "A block whose parts are known; equal ones are left out."
+                ),
+            )
+        },
+        "/v1/leaves": {
+            "get": _operation(
+                "Leaves of a client tree, in their order",
+                {
+                    "200": _answer("32 bytes each.", OCTETS),
+                    "400": _problem("A broken number."),
+                    "404": _problem("The tree of this epoch is not here any more."),
+                },
+                _parameter("epoch", "query", number, "The epoch.", required=True),
+                _parameter("from", "query", number, "The first place.", required=True),
+                _parameter(
+                    "limit", "query", {"type": "integer", "minimum": 1, "maximum": 1 << 17}, "How many."
+                ),
+            )
+        },
+        "/v1/blocks/{height}/postings/{place}": _immutable(
+            "A posting by its place in a block", "Its bytes.", "There is none.", at, place
+        ),
+    }
+
+
 _KEYS = [served_name(name, role) for role in reversed(ROLES) for name in STATEMENTS]
 
 
@@ -274,6 +317,7 @@ def document() -> dict[str, Any]:
             "/v1/headers": _bulk("Headers and the signatures under them", left_out),
             "/v1/blocks": _bulk("Blocks"),
             "/v1/blocks/{height}": _immutable("A block", "Its canonical bytes.", "Not there yet.", height),
+            **_outline(),
             "/v1/blobs/{sha256}": _blobs(),
             **_operators(),
             **_page(),

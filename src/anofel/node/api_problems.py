@@ -11,6 +11,7 @@ from anofel.board.rule import Rejected
 from anofel.errors import AnofelError
 from anofel.node.board_service import Busy, NodeFailed
 from anofel.node.embedded import Unverifiable
+from anofel.node.outlines import OutlineUnknown
 from anofel.serving.problems import PROBLEM, problem_content
 from anofel.storage.blobs.errors import (
     BlobError,
@@ -38,6 +39,7 @@ _ERRORS: Final[dict[type[AnofelError], int]] = {
     InvalidRange: 416,
     Busy: 503,
     NodeFailed: 503,
+    OutlineUnknown: 404,
     StoreError: 503,
     Unverifiable: 503,
 }

@@ -9,6 +9,7 @@ from anofel.ids import BlobHash, PostingId, SharesId, TaskId
 from anofel.messages import Blob, Genesis, Receipt, receipt_bytes
 from anofel.node.files import BLOBS, NodeConfig, NodeFiles
 from anofel.node.metrics import Metrics
+from anofel.node.outlines import Outlines
 from anofel.node.transient import is_transient
 from anofel.storage.blobs import retention
 from anofel.storage.blobs.store import BlobStore
@@ -33,6 +34,7 @@ class BoardNode:
     config: NodeConfig
     metrics: Metrics
     blobs: BlobStore
+    outlines: Outlines
 
     @property
     def state(self) -> State:

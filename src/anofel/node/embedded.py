@@ -30,6 +30,7 @@ from anofel.messages.postings import posting_id
 from anofel.node.board_node import AcceptedPosting, BoardNode
 from anofel.node.files import BLOBS, NodeFiles, read_node
 from anofel.node.metrics import Metrics
+from anofel.node.outlines import Outlines
 from anofel.node.signed import (
     SIGNED,
     HistoryLost,
@@ -81,7 +82,7 @@ class EmbeddedNode(BoardNode):
         self.files: NodeFiles = read_node(directory)
         self.genesis, self.config = self.files.genesis, self.files.config
         check_genesis(self.genesis)
-        self.metrics = Metrics()
+        self.metrics, self.outlines = Metrics(), Outlines()
         check_before_opening(directory)
         self.store = BlockStore(directory, self.genesis)
         try:
@@ -154,6 +155,9 @@ class EmbeddedNode(BoardNode):
         """Arrive at what the disk says: the last block, and the pending postings after it."""
         self.chain = self._replay(on_replay)
         self._postings: list[bytes] = []
+        last = self.store.header(self.state.height)
+        if last is not None:
+            self.outlines.note(self.state, last)
         pending, then = self.store.pending(), self.store.pending_time()
         self.chain.begin(self._clock.now() if then is None else then)
         for data, result in zip(pending, self.chain.offer_many(pending), strict=True):
@@ -277,6 +281,7 @@ class EmbeddedNode(BoardNode):
         if due:
             self._since_snapshot = self._blocks_since_snapshot = 0
         self._postings = []
+        self.outlines.note(self.state, header)
         self.chain.begin(now)
         self.blobs.prune(self.state.height)
         return header

@@ -4,7 +4,8 @@ A connection of its own sees only what is committed, and never waits for verific
 """
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -54,21 +55,37 @@ class BlockReader:
         with self._lock:
             return self._store.signed_header(height)
 
+    def named(self, height: int) -> Block | None:
+        """Return a block with the names of its postings in place of the postings."""
+        with self._lock:
+            signed = self._store.signed_header(height)
+            return None if signed is None else replace(signed, postings=self._store.names(height))
+
+    def posting(self, height: int, place: int) -> bytes | None:
+        """Return the posting at a place of a block."""
+        with self._lock:
+            return self._store.posting(height, place)
+
     def height_of(self, name: PostingId) -> int | None:
         """Return the block of a posting; None if no block has it."""
         with self._lock:
             return self._store.height_of(name)
 
     def framed(
-        self, first: int, limit: int, max_bytes: int, *, with_postings: bool = True
+        self,
+        first: int,
+        limit: int,
+        max_bytes: int,
+        *,
+        read: Callable[[int], Block | None] | None = None,
     ) -> Iterator[bytes]:
         """Give consecutive framed blocks: at most ``limit``, and past ``max_bytes`` none but the first.
 
-        Without its postings a block still has what vouches for its header. They come in pieces of about
+        ``read`` may leave their postings out, or give names in their place. They come in pieces of about
         ``PIECE_BYTES`` and are read one by one: who waits for a slow reader holds one block of them.
         """
         size, piece = 0, b""
-        read = self.block if with_postings else self.signed_header
+        read = self.block if read is None else read
         for height in range(first, first + limit):
             block = read(height)
             if block is None:

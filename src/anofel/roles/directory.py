@@ -24,7 +24,8 @@ from anofel.disk.sections import read_toml
 from anofel.disk.state_files import DamagedState, decode_state
 from anofel.errors import AnofelError, InvalidInput
 from anofel.ids import GenesisHash
-from anofel.light_client.client import LightClient
+from anofel.light_client.base import BoardClient
+from anofel.light_client.following import Follow, open_board
 from anofel.network.address import ProxyAddress
 from anofel.network.transport import Transport, parse_addresses
 from anofel.roles.outbox import Outbox
@@ -145,11 +146,14 @@ class RoleDirectory:
             release_lock(lock)
             raise
 
-    def connect(self, on_wait: Callable[[str], None] = lambda _what: None) -> LightClient:
+    def connect(
+        self, on_wait: Callable[[str], None] = lambda _what: None, *, follow: Follow = "all"
+    ) -> BoardClient:
         """Open the verified view of the board; the first time genesis and keys are fetched and checked.
 
-        ``on_wait`` is told when the board does not answer at once, stands still or has another time than
-        this machine. Raises ``PeerUnreachable``.
+        ``follow``: whether every posting is verified, or headers and a sample (``header_client``), or which
+        of both the size of the board says. ``on_wait`` is told when the board does not answer at once, stands
+        still or has another time than this machine. Raises ``PeerUnreachable``.
         """
         transport = Transport(
             self.config.board,
@@ -157,7 +161,13 @@ class RoleDirectory:
             Path(self.config.ca_file) if self.config.ca_file else None,
             on_wait=lambda words, seconds: on_wait(f"{words}; trying again in {seconds:.0f} s"),
         )
-        return LightClient(self.path / BOARD, transport, genesis_hash=self.config.genesis_hash, tell=on_wait)
+        return open_board(
+            self.path / BOARD,
+            transport,
+            genesis_hash=self.config.genesis_hash,
+            tell=on_wait,
+            follow=follow,
+        )
 
     def keep_setting(self, name: str, value: Setting) -> None:
         """Write a setting into ``role.toml``."""

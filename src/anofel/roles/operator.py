@@ -8,7 +8,7 @@ import time
 
 from anofel.board.waits import POSTED
 from anofel.errors import InvalidInput
-from anofel.light_client.client import LightClient, OnWait
+from anofel.light_client.base import BoardClient, OnWait
 from anofel.messages import ChainAuthor, make_posting
 from anofel.phase1_setup.step1a_certifier_key import revoke_key
 from anofel.pki.certificates import Purpose, RoleKey, verify_chain
@@ -16,7 +16,7 @@ from anofel.primitives import CertifierKey
 
 
 def revoke_certifier(
-    board: LightClient,
+    board: BoardClient,
     role: RoleKey,
     key: CertifierKey,
     *,

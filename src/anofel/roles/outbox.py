@@ -19,7 +19,7 @@ from anofel.board.rule import RULES
 from anofel.board.rules.common import BLOCK_FULL, EXPIRED
 from anofel.disk.files import FileExists, Secret, replace_file, write_new_file
 from anofel.errors import AnofelError, InvalidInput
-from anofel.light_client.client import LightClient
+from anofel.light_client.base import BoardClient
 from anofel.messages import Blob, Posting
 from anofel.messages.view import View
 from anofel.network.transport import Refused
@@ -76,7 +76,7 @@ class Outbox:
                 if not answer.refused or answer.refused in RULES:  # otherwise it was not the board's
                     self._answers[name] = answer
 
-    def send(self, board: LightClient, name: str, make: Callable[[], Posting]) -> Sent:
+    def send(self, board: BoardClient, name: str, make: Callable[[], Posting]) -> Sent:
         """Send the posting of this name; ``make`` makes it if none is stored, and uploads what it names.
 
         The caller has looked at the verified state: the posting is not on the board. One whose receipts

@@ -24,7 +24,7 @@ from anofel.errors import InvalidInput
 from anofel.ids import BlobHash, KeyId, TaskId
 from anofel.learning.build import TorchMissing, TrainerMissing, trainer_of
 from anofel.learning.evaluate import Measure, evaluate_on
-from anofel.light_client.client import LightClient
+from anofel.light_client.base import BoardClient
 from anofel.messages import Block, Model, TaskAnnouncement
 from anofel.models.files import model_name
 from anofel.models.integer_model import IntegerModel
@@ -94,7 +94,7 @@ class Owner(CertifiedRole):
     def __init__(
         self,
         directory: RoleDirectory,
-        board: LightClient,
+        board: BoardClient,
         say: Say = lambda _text: None,
         *,
         evaluate: Measure | None = None,

@@ -13,7 +13,7 @@ from anofel.board.attachments import AttachmentMissing
 from anofel.board.state import State
 from anofel.board.waits import POSTED, duration
 from anofel.errors import PeerUnreachable
-from anofel.light_client.client import LightClient, WaitedTooLong
+from anofel.light_client.base import BoardClient, WaitedTooLong
 from anofel.messages import Block, Body, ChainAuthor, make_posting
 from anofel.network.transport import Refused
 from anofel.pki.certificates import Identity, Purpose, RoleKey, verify_chain
@@ -32,7 +32,7 @@ Say = Callable[[str], None]
 class Role(ABC):
     """One party at work; ``run`` is its process, ``step`` its one decision."""
 
-    def __init__(self, directory: RoleDirectory, board: LightClient, say: Say = lambda _text: None) -> None:
+    def __init__(self, directory: RoleDirectory, board: BoardClient, say: Say = lambda _text: None) -> None:
         self.directory = directory
         self.board = board
         self._say = say
@@ -132,7 +132,7 @@ class CertifiedRole(Role):
     overtaken: ClassVar[frozenset[str]] = frozenset()
     """Refusals that only say that others were faster: what was sent is not needed, and nothing is wrong."""
 
-    def __init__(self, directory: RoleDirectory, board: LightClient, say: Say = lambda _text: None) -> None:
+    def __init__(self, directory: RoleDirectory, board: BoardClient, say: Say = lambda _text: None) -> None:
         super().__init__(directory, board, say)
         self._role = RoleKey.from_secret_bytes(directory.secrets[ROLE_KEY].reveal())
         board.uploads_as = self._role

@@ -220,6 +220,16 @@ class BlockStore:
         rows = self._rows("SELECT data FROM posting WHERE height = ? ORDER BY place", height)
         return tuple(data for (data,) in rows)
 
+    def names(self, height: int) -> tuple[bytes, ...]:
+        """Return the names of a block's postings, in their order."""
+        rows = self._rows("SELECT id FROM posting WHERE height = ? ORDER BY place", height)
+        return tuple(name for (name,) in rows)
+
+    def posting(self, height: int, place: int) -> bytes | None:
+        """Return the posting at a place of a block."""
+        rows = self._rows("SELECT data FROM posting WHERE height = ? AND place = ?", height, place)
+        return rows[0][0] if rows else None
+
     def keep_snapshot(self, height: int, data: bytes) -> None:
         """Keep a snapshot of the state after a block that is stored."""
         with self._transaction() as connection:

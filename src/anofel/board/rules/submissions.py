@@ -35,13 +35,18 @@ def check(state: State, body: Submission, author: Author) -> Claim:
     require(body.tag not in current.tags, TAG)
     require(len(body.contributions) == len(sitting.bundle.tasks), ADDRESSEES)
     require(not sitting.is_full, FULL)
-    seats, message_key = sitting.seats, client(author).message_key
     for contribution in body.contributions:
         check_blob(state, contribution.payload, state.genesis.limits.max_model_bytes)
+    return claim_of(sitting, body, author)
+
+
+def claim_of(sitting: Sitting, body: Submission, author: Author) -> Claim:
+    """Return what a submission has to prove in an iteration, whether or not that is still open."""
+    seats, message_key = sitting.seats, client(author).message_key
     claim = SubmissionClaim(
         body=body,
         message_key=message_key,
-        client_root=current.client_root,
+        client_root=sitting.iteration.client_root,
         scope=sitting.scope,
         contexts=tuple(
             seat.post_context(nullifier=body.nullifier, tag=body.tag, message_key=message_key)
@@ -50,7 +55,7 @@ def check(state: State, body: Submission, author: Author) -> Claim:
         addressees=tuple(seat.addressee for seat in seats),
     )
     blobs = tuple(contribution.payload for contribution in body.contributions)
-    return Claim(blobs, claim, current.client_root)
+    return Claim(blobs, claim, sitting.iteration.client_root)
 
 
 def apply(state: State, body: Submission, author: Author, posting_id: PostingId) -> None:
@@ -68,6 +73,7 @@ def apply(state: State, body: Submission, author: Author, posting_id: PostingId)
         ballot=body.ballot,
         payloads=payloads,
     )
+    current.posts += 1
     current.tags.add(body.tag)
     state.nullifiers.append(body.nullifier)
     touch(current, posting_id)

@@ -41,6 +41,7 @@ from anofel.messages.postings import posting_id
 from anofel.node.board_node import BoardNode
 from anofel.node.files import BLOBS, NodeFiles, read_node
 from anofel.node.metrics import Metrics
+from anofel.node.outlines import Outlines
 from anofel.node.replicated.abci import CheckedTx, Decided, InitChain, Proposal
 from anofel.node.replicated.blobs import Holders
 from anofel.node.replicated.network import Network, present, read_network
@@ -105,7 +106,7 @@ class ReplicatedNode(BoardNode):
         self.genesis, self.config = self.files.genesis, self.files.config
         check_genesis(self.genesis)
         self.network: Network = read_network(directory, self.genesis)
-        self.metrics = Metrics()
+        self.metrics, self.outlines = Metrics(), Outlines()
         self.store = BlockStore(directory, self.genesis)
         try:
             self.blobs = self.open_blobs(directory, self.config)
@@ -168,6 +169,9 @@ class ReplicatedNode(BoardNode):
             if on_replay is not None:
                 on_replay(height - first, last - first)
         self._since_snapshot = last - first
+        header = self.store.header(last)
+        if header is not None:
+            self.outlines.note(chain.state, header)
         return chain
 
     def close(self) -> None:
@@ -364,6 +368,7 @@ class ReplicatedNode(BoardNode):
         )
         block = Block(header=header, commit=(), postings=postings)
         self.store.append(block, snapshot.encode(self.state) if due else None)
+        self.outlines.note(self.state, header)
         if due:
             self._since_snapshot = 0
         for data in postings:

@@ -14,7 +14,7 @@ from anofel.committee.errors import KeyGenerationFailed
 from anofel.committee.interface import KeyGeneration, RoundMessage
 from anofel.errors import InvalidInput
 from anofel.ids import Subject
-from anofel.light_client.client import LightClient
+from anofel.light_client.base import BoardClient
 from anofel.messages import Run
 from anofel.phase1_setup.step1c_committee_key import generation_run
 from anofel.roles.aggregator.key_files import Exchange
@@ -48,7 +48,7 @@ class KeyCeremony(RunMember):
     """One member in one run of key generation."""
 
     def __init__(
-        self, directory: RoleDirectory, board: LightClient, run: Run, say: Say = lambda _text: None
+        self, directory: RoleDirectory, board: BoardClient, run: Run, say: Say = lambda _text: None
     ) -> None:
         super().__init__(directory, board, run, say)
         if self.member is None:

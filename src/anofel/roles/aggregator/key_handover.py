@@ -20,7 +20,7 @@ from anofel.committee.interface import CommitteeKey, Handover, HandoverParty, Sc
 from anofel.disk.files import read_small_file, write_new_file
 from anofel.errors import InvalidInput, MalformedMessage
 from anofel.ids import KeyId, Subject
-from anofel.light_client.client import LightClient
+from anofel.light_client.base import BoardClient
 from anofel.messages import HandoverTerms, Run
 from anofel.phase1_setup.step1c_committee_key import handover_run
 from anofel.roles.aggregator.key_ceremony import nonce_of
@@ -91,7 +91,7 @@ class KeyHandover(RunMember):
     """One party in one handover: it deals, receives, or both."""
 
     def __init__(
-        self, directory: RoleDirectory, board: LightClient, run: Run, say: Say = lambda _text: None
+        self, directory: RoleDirectory, board: BoardClient, run: Run, say: Say = lambda _text: None
     ) -> None:
         super().__init__(directory, board, run, say)
         if run.handover is None:

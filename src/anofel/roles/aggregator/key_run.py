@@ -28,7 +28,7 @@ from anofel.committee.interface import (
 from anofel.disk.keystore import Keystore
 from anofel.errors import AnofelError, InvalidInput
 from anofel.ids import KeyId, RunId
-from anofel.light_client.client import LightClient
+from anofel.light_client.base import BoardClient
 from anofel.messages import CommitteeKeyVote, DkgRound, Run
 from anofel.phase1_setup.step1c_committee_key import (
     established_by,
@@ -118,7 +118,7 @@ class RunMember(CertifiedRole):
     purpose = Purpose.AGGREGATOR
 
     def __init__(
-        self, directory: RoleDirectory, board: LightClient, run: Run, say: Say = lambda _text: None
+        self, directory: RoleDirectory, board: BoardClient, run: Run, say: Say = lambda _text: None
     ) -> None:
         super().__init__(directory, board, say)
         self.described = run

@@ -16,7 +16,7 @@ from anofel.board.seat import Seat
 from anofel.board.state import Agreement, Committee, Progress
 from anofel.committee.interface import SecretKeyShare
 from anofel.disk.keystore import MissingSecret
-from anofel.light_client.client import LightClient
+from anofel.light_client.base import BoardClient
 from anofel.messages import SumShare
 from anofel.phase3_access.step6_homomorphic_sum import CollectedSum, Collector, state_aggregate
 from anofel.phase3_access.step8_partial_decryption import post_sum_share, share_of_count, share_of_sum
@@ -63,7 +63,7 @@ class Aggregator(CertifiedRole):
     overtaken = frozenset({AGGREGATE_DUE.code, COUNT_DUE.code, SUM_DUE.code})
     """t members are enough: the next one's share comes when the node has the result already."""
 
-    def __init__(self, directory: RoleDirectory, board: LightClient, say: Say = lambda _text: None) -> None:
+    def __init__(self, directory: RoleDirectory, board: BoardClient, say: Say = lambda _text: None) -> None:
         super().__init__(directory, board, say)
         self._work: dict[tuple[bytes, int, bytes], Work] = {}
         self._shares: dict[bytes, SecretKeyShare] = {}

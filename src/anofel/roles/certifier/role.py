@@ -30,7 +30,7 @@ from anofel.disk.sections import canonical_json
 from anofel.errors import InvalidInput, InvalidKeyFile
 from anofel.ids import GenesisHash
 from anofel.learning.certified import dataset_digest
-from anofel.light_client.client import LightClient, OnWait
+from anofel.light_client.base import BoardClient, OnWait
 from anofel.light_client.remote import remote_genesis, remote_key
 from anofel.light_client.trust import require_trusted_keys
 from anofel.messages import Body, ChainAuthor, Posting, make_posting
@@ -229,7 +229,7 @@ class Certifier:
         found = state.certifiers.get(self.key.to_bytes())
         return found is not None and found.in_force
 
-    def enroll(self, board: LightClient, *, seconds: float, on_wait: OnWait = lambda _what: None) -> int:
+    def enroll(self, board: BoardClient, *, seconds: float, on_wait: OnWait = lambda _what: None) -> int:
         """Post the key and wait until the board lists it; returns the height. Safe to repeat.
 
         Raises ``InvalidKeyFile`` if the ownership key here is not the one that clients prove with.
@@ -255,7 +255,7 @@ class Certifier:
         )
         return board.state.height
 
-    def revoke(self, board: LightClient, *, seconds: float, on_wait: OnWait = lambda _what: None) -> int:
+    def revoke(self, board: BoardClient, *, seconds: float, on_wait: OnWait = lambda _what: None) -> int:
         """Take the key back for good and wait until the board shows it; returns the height.
 
         No new client registers with its certificates; who is registered stays so until an operator begins a
@@ -275,12 +275,12 @@ class Certifier:
         )
         return board.state.height
 
-    def _offer(self, board: LightClient) -> Posting:
+    def _offer(self, board: BoardClient) -> Posting:
         role, genesis = self._role_key, board.genesis
         holder = verify_chain(role.chain, genesis.roots, Purpose.CERTIFIER, int(time.time()))
         return self._signed(board, offer_key(self._secret, holder=holder, genesis=genesis.hash))
 
-    def _signed(self, board: LightClient, body: Body) -> Posting:
+    def _signed(self, board: BoardClient, body: Body) -> Posting:
         role = self._role_key
         return make_posting(body, ChainAuthor(role.chain), board.genesis.hash, role.sign)
 

@@ -10,7 +10,7 @@ from anofel.board.seat import addressee_of
 from anofel.errors import AnofelError
 from anofel.learning.build import trainer_of
 from anofel.learning.certified import dataset_digest
-from anofel.light_client.client import LightClient
+from anofel.light_client.base import BoardClient
 from anofel.phase2_training.step4_local_training import rehearse
 from anofel.roles.certifier.policy import load_schema
 from anofel.roles.client.files import JOURNAL, SCHEMA, ClientSettings, credential, load_data, read_keys
@@ -40,7 +40,7 @@ class Diagnosis:
 class Doctor:
     """Looks a client over."""
 
-    def __init__(self, directory: RoleDirectory, board: LightClient) -> None:
+    def __init__(self, directory: RoleDirectory, board: BoardClient) -> None:
         """Open a client, certified or not."""
         self.directory, self.board = directory, board
         self.settings = ClientSettings.of(directory.config)

@@ -23,7 +23,8 @@ from anofel.learning.flower.settings import (
     app_refused,
     read_pairs,
 )
-from anofel.light_client.client import LightClient
+from anofel.light_client.base import BoardClient
+from anofel.light_client.following import Follow
 from anofel.light_client.remote import remote_genesis, remote_key
 from anofel.light_client.trust import require_trusted_keys
 from anofel.messages import Genesis
@@ -74,6 +75,8 @@ class ClientSettings:
     trust: Trust
     ledger: Path | None
     """A ledger that this client shares with others of the same subject and table; None for its own."""
+    follow: Follow
+    """Whether every posting is verified, or headers and a sample, or which of both the board's size says."""
     trainer: OwnTrainerName
     """The client's own trainer or its Flower app, code that it trusts with its data; or empty."""
 
@@ -95,6 +98,7 @@ class ClientSettings:
                 max_colluders=None if said.max_colluders == "all" else said.max_colluders,
             ),
             first_wait=said.first_wait,
+            follow=said.follow,
             wanted=Wanted(task=said.task, owner=said.owner),
             trust=Trust(
                 min_bundle=said.min_bundle,
@@ -128,6 +132,7 @@ class _Settings:
     allowed_aggregators: str = ""
     required_aggregators: str = ""
     first_wait: Annotated[int, Meta(ge=0, le=MAX_FIRST_WAIT)] = 3
+    follow: Follow = "size"
     ledger: str = ""
     trainer: str = ""
     flower_app: str = ""
@@ -287,7 +292,7 @@ def own_keys(path: Path, settings: ClientSettings, say: Say = lambda _sentence: 
 
 
 def read_keys(
-    settings: ClientSettings, board: LightClient, say: Say = lambda _sentence: None
+    settings: ClientSettings, board: BoardClient, say: Say = lambda _sentence: None
 ) -> KeyDirectory:
     """Open the proof keys, which must be the board's. Raises ``InvalidInput``, ``PeerUnreachable``."""
     if settings.keys is None:

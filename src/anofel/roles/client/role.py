@@ -17,7 +17,7 @@ from anofel.board.seat import Sitting
 from anofel.board.state import State
 from anofel.board.waits import duration
 from anofel.errors import AnofelError, InvalidInput, PeerUnreachable
-from anofel.light_client.client import LightClient, WaitedTooLong
+from anofel.light_client.base import BoardClient, WaitedTooLong
 from anofel.messages import Block, Class, Posting
 from anofel.network.transport import Refused
 from anofel.phase1_setup.step1b_registration import register
@@ -79,7 +79,7 @@ class Client(Role):
     def __init__(
         self,
         directory: RoleDirectory,
-        board: LightClient,
+        board: BoardClient,
         say: Say = lambda _text: None,
         *,
         cover: bool = False,
@@ -327,7 +327,7 @@ class Client(Role):
 
         Raises ``NoiseTooWide``. Nothing else refuses here: update and noise fit, each by itself.
         """
-        sealed, failure = underway.seal(len(sitting.iteration.submissions) + 1)
+        sealed, failure = underway.seal(sitting.iteration.posts + 1)
         self._underway = None
         self.journal.excuse(turn, failure)  # always one write; said when the iteration is over
         self.drafts.keep(sealed)
@@ -412,9 +412,17 @@ class Client(Role):
                 self._finish(turn, position.progress.value)
 
     def _note_acceptance(self, turn: Turn, sitting: Sitting) -> None:
-        nullifier = self.credential.msk.iteration_nullifier(self.credential.d, sitting.scope)
-        if not turn.accepted and nullifier.to_bytes() in sitting.iteration.submissions:
+        if not turn.accepted and self._is_on_board(turn, sitting):
             self.journal.accept(turn)
+
+    def _is_on_board(self, turn: Turn, sitting: Sitting) -> bool:
+        """By its nullifier; where headers are followed, by the name of the posting in the outbox."""
+        sent = self.directory.outbox.find(_submission(turn))
+        held = None if sent is None else self.board.holds(sent.posting.id)
+        if held is not None:
+            return held
+        nullifier = self.credential.msk.iteration_nullifier(self.credential.d, sitting.scope)
+        return nullifier.to_bytes() in sitting.iteration.submissions
 
     def _finish(self, turn: Turn, outcome: str) -> None:
         """The turn is over for good; what would link it to this client is deleted.

@@ -14,7 +14,7 @@ from anofel.errors import AnofelError
 from anofel.ids import TaskId
 from anofel.learning.build import OwnTrainerName
 from anofel.learning.certified import CertifiedDataset
-from anofel.light_client.client import LightClient
+from anofel.light_client.base import BoardClient
 from anofel.models.integer_model import IntegerModel
 from anofel.models.parameters import Layout
 from anofel.phase1_setup.step1b_certification import Credential
@@ -129,12 +129,12 @@ class PostMaker:
             self._floors.check_task(checked.plan, self._floors.min_anonymity_set)
         self._trained(checked).get_ready()
 
-    def cover(self, board: LightClient, sitting: Sitting, salt: Salt) -> Underway:
+    def cover(self, board: BoardClient, sitting: Sitting, salt: Salt) -> Underway:
         """Begin a cover post, which trains nothing."""
         return Underway(sitting.turn, self._prepare(board, sitting, None, salt), None, None)
 
     def begin(
-        self, board: LightClient, sitting: Sitting, checked: CheckedTask, salt: Salt, charge: str
+        self, board: BoardClient, sitting: Sitting, checked: CheckedTask, salt: Salt, charge: str
     ) -> Underway:
         """Charge the iteration in the name of a turn, and begin its post.
 
@@ -182,7 +182,7 @@ class PostMaker:
         return self._certified
 
     def _prepare(
-        self, board: LightClient, sitting: Sitting, target: int | None, salt: Salt
+        self, board: BoardClient, sitting: Sitting, target: int | None, salt: Salt
     ) -> PreparedSubmission:
         return prepare_submission(
             board, sitting, self._credential, salt=salt, target=target, prover=self.prover
