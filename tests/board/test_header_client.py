@@ -1,5 +1,6 @@
 """A client that follows headers has what it needs of the state, and refuses every lie of a node about it."""
 
+import copy
 from collections.abc import Callable, Iterator
 from dataclasses import fields, replace
 from pathlib import Path
@@ -421,3 +422,19 @@ def test_the_own_rules_refuse_what_headers_tell(served: ServedWorld, client: Hea
     assert isinstance(refusal, Refused)
     assert refusal.code == "iteration-not-open"
     assert posting_id(good.data) == Posting.from_bytes(good.data).id
+
+
+def test_one_honest_node_is_enough(
+    served: ServedWorld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the other one says about headers, state or leaves."""
+    monkeypatch.setattr(HeaderClient, "faulty", 1)
+    other = copy.copy(served)
+    with serving(served) as honest, serving(other) as lying:
+        for number, lie in enumerate(("wrong_leaf", "no_leaves", "no_outline", "change_phase", "hide_task")):
+            other.lie = LIES[lie]
+            transport = Transport([honest, lying], attempts=3, timeout=SECONDS, patience=SECONDS)
+            client = HeaderClient(tmp_path / str(number), transport, genesis_hash=served.world.genesis.hash)
+            client.sync()
+            assert client.state.height == len(served.blocks)
+            client.close()

@@ -263,7 +263,8 @@ class HeaderClient(BoardClient):
         parts, state, leaves = self._fetch_state(header)
         if self._state.height:
             self._check_drawn(self._state, state, parts)
-        live = [sitting.iteration for sitting in Sitting.live(state)]
+        # By the state before: of an iteration that is over now, somebody may still look for its own posting.
+        live = [sitting.iteration for sitting in Sitting.live(self._state)]
         oldest = min([height, *(iteration.opened_at for iteration in live)])
         self._store.keep_outline(height, parts, leaves, oldest=oldest)
         self._parts, self._state, self._trees = parts, state, state.client_trees.copy()
@@ -323,8 +324,9 @@ class HeaderClient(BoardClient):
         for height in range(before.height + 1, after.height + 1):
             block = self._store.block(height)
             assert block is not None, "its header is kept"
+            number = len(block.postings)
             if height not in self._drawn:
-                self._drawn[height] = draw(len(block.postings), expected)
+                self._drawn[height] = draw(number, max(expected, number))
             for place in self._drawn[height]:
                 stopping.check()
                 data = remote_posting(self.transport, height, place, PostingId(block.postings[place]))
@@ -385,10 +387,13 @@ class HeaderClient(BoardClient):
         for epoch, data in self._store.leaves().items():
             trees[epoch] = ClientTree()
             trees[epoch].append(_commitments(data))
-        state = read_outline(self.genesis, block.header, parts, trees)
-        size, root = clients_of(block.header, parts)
+        try:
+            state = read_outline(self.genesis, block.header, parts, trees)
+            size, root = clients_of(block.header, parts)
+        except FalseOutline as error:
+            raise self._store.damaged(str(error)) from None
         if (len(state.clients), state.clients.root().to_bytes()) != (size, root):
-            raise FalseOutline(f"{self.directory} is damaged: its leaves are not those of its headers.")
+            raise self._store.damaged("Its leaves are not those of its headers.")
         self._parts, self._trees, self._eras = parts, trees, state.validators.eras
         return state
 

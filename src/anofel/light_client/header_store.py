@@ -31,7 +31,9 @@ class HeaderStore:
         """Open or make the file. Raises ``StoreError``."""
         self._path = directory / FILE
         with self._explained():
-            self._connection = sqlite3.connect(self._path, isolation_level=None)
+            self._connection = sqlite3.connect(
+                self._path, isolation_level=None, check_same_thread=False, timeout=10
+            )
             self._connection.executescript("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;" + _SCHEMA)
 
     def close(self) -> None:
@@ -42,6 +44,10 @@ class HeaderStore:
         """Delete the file, which is closed."""
         for path in self._path.parent.glob(f"{FILE}*"):
             path.unlink(missing_ok=True)
+
+    def damaged(self, why: str) -> StoreError:
+        """Say that the file cannot be gone on with, and what to do."""
+        return StoreError(f"{self._path} is damaged. {why} Remove it: everything in it is fetched again.")
 
     @property
     def height(self) -> int:

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from anofel.board.attachments import AttachmentMissing
 from anofel.board.seat import Sitting
-from anofel.board.state import State
+from anofel.board.state import Progress, State
 from anofel.board.waits import duration
 from anofel.errors import AnofelError, InvalidInput, PeerUnreachable
 from anofel.light_client.base import BoardClient, WaitedTooLong
@@ -402,7 +402,7 @@ class Client(Role):
                 continue
             current = sitting.iteration
             if current.number > turn.iteration:
-                self._finish(turn, "unknown")
+                self._settle_past(turn)
                 continue
             self._note_acceptance(turn, sitting)
             position = next((p for p in current.positions if p.task_id == turn.task), None)
@@ -410,6 +410,21 @@ class Client(Role):
                 if not position.is_release:
                     self.ledger.refund(turn.charge)
                 self._finish(turn, position.progress.value)
+
+    def _settle_past(self, turn: Turn) -> None:
+        """Note what became of an iteration that was over before anybody looked, by the task's outcomes."""
+        task = self.board.state.tasks.get(turn.task)
+        outcomes = () if task is None else task.outcomes
+        past = next((outcome for outcome in outcomes if outcome.iteration == turn.iteration), None)
+        sent = self.directory.outbox.find(_submission(turn))
+        if not turn.accepted and sent is not None and self.board.holds(sent.posting.id):
+            self.journal.accept(turn)
+        if past is None:
+            self._finish(turn, "unknown")
+            return
+        if past.count is None or past.progress is Progress.TOO_FEW:  # as for a position that is here
+            self.ledger.refund(turn.charge)
+        self._finish(turn, past.progress.value)
 
     def _note_acceptance(self, turn: Turn, sitting: Sitting) -> None:
         if not turn.accepted and self._is_on_board(turn, sitting):
