@@ -1,6 +1,7 @@
 """A client that follows headers has what it needs of the state, and refuses every lie of a node about it."""
 
 import copy
+import json
 from collections.abc import Callable, Iterator
 from dataclasses import fields, replace
 from pathlib import Path
@@ -12,7 +13,8 @@ import pytest
 from anofel.board import roots
 from anofel.board.outline import PARTS, FalseOutline, part_of, read_outline
 from anofel.board.seat import Sitting
-from anofel.errors import AnofelError, PeerUnreachable
+from anofel.cli.evidence import evidence as evidence_command
+from anofel.errors import AnofelError, InvalidInput, PeerUnreachable
 from anofel.light_client import sample
 from anofel.light_client.base import BoardMisbehaved
 from anofel.light_client.evidence import NoEvidence, PostingEvidence, check_posting, shown_by
@@ -294,7 +296,7 @@ def bad_submission(served: ServedWorld) -> bytes:
 
 
 def test_a_posting_that_breaks_a_rule_is_evidence_that_anyone_can_check(
-    served: ServedWorld, client: HeaderClient
+    served: ServedWorld, client: HeaderClient, capsys: pytest.CaptureFixture[str]
 ) -> None:
     client.sync()
     served.forge_block(bad_submission(served))
@@ -307,6 +309,12 @@ def test_a_posting_that_breaks_a_rule_is_evidence_that_anyone_can_check(
     assert "membership proof" in check_posting(evidence, genesis, client.verifier)
     (shown,) = shown_by(caught.value.evidence, genesis, client.verifier)
     assert shown.file == path.name
+    evidence_command(client.directory, as_json=True)
+    said = json.loads(capsys.readouterr().out)
+    assert said["genesis"] == genesis.hash.hex()
+    assert [one["file"] for one in said["shown"]] == [path.name]
+    with pytest.raises(InvalidInput, match="another board"):
+        evidence_command(client.directory, genesis="00" * 32)
     good = a_submission(served.world, 0, 0)
     for forged in (
         msgspec.structs.replace(evidence, posting=good.data),
