@@ -13,13 +13,13 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from anofel.node import api_blobs, api_blocks, api_operator
+from anofel.node import api_blobs, api_blocks, api_operator, api_outline
 from anofel.node.api_openapi import document
 from anofel.page.routes import API_ROUTES
 from anofel.proofs.keys import KeyDirectory
 from tests.node.support import SECONDS, NodeProcess, make_board, running
 
-ROUTES = [*api_blocks.ROUTES, *api_blobs.ROUTES, *api_operator.ROUTES, *API_ROUTES]
+ROUTES = [*api_blocks.ROUTES, *api_outline.ROUTES, *api_blobs.ROUTES, *api_operator.ROUTES, *API_ROUTES]
 CHECKS = [
     not_a_server_error,
     status_code_conformance,
