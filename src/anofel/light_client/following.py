@@ -1,9 +1,11 @@
 """How a board is followed: posting by posting, or by its headers; by default the size of the board says."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, Literal
 
+from anofel.errors import PeerUnreachable
 from anofel.ids import GenesisHash
 from anofel.light_client.base import BoardClient
 from anofel.light_client.client import LightClient
@@ -28,7 +30,8 @@ def open_board(
     """Open the view in a directory.
 
     By size: a view that is there goes on as it is while the board is small, and by headers once it is large.
-    A board that grew is looked at when the view is opened, not in between. Raises ``PeerUnreachable``.
+    A board that grew is looked at when the view is opened, not in between; one whose size is not told then is
+    followed posting by posting. Raises ``PeerUnreachable``.
     """
     if follow == "size" and not (directory / FILE).exists() and (directory / BLOCKS).exists():
         whole = LightClient(directory, transport, genesis_hash=genesis_hash, tell=tell)
@@ -42,7 +45,8 @@ def open_board(
         return view
     try:
         if not view.state.height:
-            view.sync()
+            with suppress(PeerUnreachable):  # whoever hides the size makes us verify everything
+                view.sync()
         is_large = len(view.state.clients) >= LARGE_BOARD
     except BaseException:
         view.close()

@@ -15,7 +15,7 @@ from anofel.board.state import State
 from anofel.errors import AnofelError
 from anofel.messages import Header
 
-KEPT_BLOCKS: Final = 32
+KEPT_BLOCKS: Final = 256
 """For so long an outline is handed out: a client that read a header asks for what is under it soon."""
 LEAF_BYTES: Final = 32
 
