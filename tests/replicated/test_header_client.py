@@ -101,7 +101,7 @@ def test_it_follows_every_change_of_validators(
         served.until(10)
         board.seats[4] = come
         served.until(16)
-        client.sync()  # it missed the announcement, and the block that made it is gone from the outlines
+        client.sync()  # it did not see the state that announced the last change
         late.sync()
         for one in (client, late):
             assert one.state.height == 14
