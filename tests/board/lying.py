@@ -49,7 +49,16 @@ class LyingNode(Server):
             return b"".join(iter(lambda: onward.recv(1 << 16), b""))
 
     def body(self, request: bytes) -> bytes:
-        return self.truth(request).partition(b"\r\n\r\n")[2]
+        """What the honest node answers, without its head and out of its chunks."""
+        head, _, rest = self.truth(request).partition(b"\r\n\r\n")
+        if b"transfer-encoding: chunked" not in head.lower():
+            return rest
+        found = b""
+        while rest:
+            size, _, rest = rest.partition(b"\r\n")
+            length = int(size, 16)
+            found, rest = found + rest[:length], rest[length + 2 :]
+        return found
 
 
 def octets(body: bytes) -> bytes:
