@@ -31,6 +31,7 @@ from tests.board.world import World
 
 KIB: Final = 1 << 10
 SIZES: Final = (100, 1_000, 10_000, 100_000)
+IN_A_BLOCK: Final = 1_000
 POSTS: Final = 4
 """So many real submissions are made and followed."""
 
@@ -87,19 +88,24 @@ def rows_of_following(keys: KeyDirectory, sizes: Sequence[int] = SIZES) -> list[
     return rows
 
 
-def _rows_of(
-    client: HeaderClient, served: ServedWorld, number: int, followed: float, one: float, posting: float
-) -> list[Row]:
-    block = served.next_block()
+def _add_block(served: ServedWorld, number: int) -> None:
+    """Add a signed block with so many random names."""
+    block, world = served.next_block(), served.world
     made = tuple(secrets.token_bytes(32) for _ in range(number))
     header = replace(block.header, postings=merkle_root([posting_id(data) for data in made]))
-    world = served.world
     signature = world.validator.sign(header.vote_bytes(world.genesis.hash))
     vote = replace(block.commit[0], signature=signature)
     served.blocks[-1] = replace(block, header=header, commit=(vote,), postings=made)
     world.board.state.tip = header.hash(world.genesis.hash)
     served.note()
-    outline = len(served.outlines.outline(header.height, None))
+
+
+def _rows_of(
+    client: HeaderClient, served: ServedWorld, number: int, followed: float, one: float, posting: float
+) -> list[Row]:
+    for first in range(0, number, IN_A_BLOCK):
+        _add_block(served, min(IN_A_BLOCK, number - first))
+    outline = len(served.outlines.outline(len(served.blocks), None))
     with patch.object(header_client, "draw", lambda *_: []):
         spent = cpu(client.sync)
     names = 32 * number

@@ -3,8 +3,8 @@
 An outline holds the records of every kind with the numbers that their digests cover (``roots``), the
 certifiers' window of roots, the validators, and the size and root of the client tree. It comes in *parts*,
 one for each sub-root of a header. Whoever reads it takes nothing else from it: what no digest covers is
-derived (facts of a task, by its document) or left empty (ledgers, messages of runs, submissions), and every
-part must give the sub-root of a header that validators signed.
+derived (facts of a task, by its document) or left empty (ledgers, messages of runs and who sent them,
+submissions and their number), and every part must give the sub-root of a header that validators signed.
 """
 
 from collections.abc import Mapping
@@ -22,6 +22,7 @@ from anofel.board.state import (
     Bundle,
     CertifierState,
     Committee,
+    CommitteeMember,
     CommitteeShares,
     Iteration,
     KeyRun,
@@ -39,6 +40,9 @@ from anofel.tasks.task import Task
 
 PARTS: Final = ("certifiers", "clients", "committees", "tasks", "bundles")
 """The sub-roots of a header that an outline opens. The log of nullifiers is left out."""
+
+UNNAMED: Final = CommitteeMember("a member whom headers do not name", "", "")
+"""No digest covers the names in members' certificates; whoever demands some demands them in vain."""
 
 T = TypeVar("T")
 R = TypeVar("R", bound=Record)
@@ -84,7 +88,7 @@ def _part(state: State, name: str) -> Part:
     if name == "clients":
         return _Clients(state.epoch, len(state.clients), state.clients.root().to_bytes())
     if name == "committees":
-        runs = [replace(run, posted={}, votes={}) for run in state.runs.resting()]
+        runs = [replace(run, posted={}, votes={}, entered={}) for run in state.runs.resting()]
         return _Committees(runs, list(state.committees.resting()), state.validators)
     if name == "tasks":
         return [replace(task, ledger=[]) for task in state.tasks.resting()]
@@ -113,8 +117,8 @@ def read_outline(
     """Return the state after a block as far as its header vouches for it. Raises ``FalseOutline``.
 
     ``trees``: the client trees that were verified before, by epoch; the current one may have another size.
-    What was posted is not in it: nobody knows from it which nullifiers were spent, and an iteration has
-    only the number of its submissions.
+    What was posted is not in it: nobody knows from it which nullifiers were spent, how many submissions an
+    iteration has, or what the members of a committee are called.
     """
     certifiers = _decoded(parts, "certifiers", _Certifiers)
     committees = _decoded(parts, "committees", _Committees)
@@ -200,7 +204,8 @@ def _certifier_tree(records: list[CertifierState]) -> CertifierTree:
 def _own_run(genesis: Genesis, run: KeyRun) -> KeyRun:
     if run.run.run_id(genesis.hash) != run.run_id:
         raise FalseOutline("A run has another name than its description gives.")
-    return replace(run, base=None, share_epoch=0, posted={}, votes={})
+    entered = dict.fromkeys(range(1, len(run.run.members) + 1), UNNAMED)
+    return replace(run, base=None, share_epoch=0, posted={}, votes={}, entered=entered)
 
 
 def _own_task(genesis: Genesis, task: TaskState) -> TaskState:
@@ -243,7 +248,6 @@ def _own_bundle(bundle: Bundle, shares: Mapping[SharesId, CommitteeShares]) -> B
         aggregate_by=current.aggregate_by,
         count_by=current.count_by,
         sum_by=current.sum_by,
-        posts=current.posts,
         positions=[_own_position(position, shares) for position in current.positions],
         history=current.history,
     )

@@ -1,8 +1,7 @@
 """The named sub-roots of a header: each covers everything the state says about its subject.
 
 What cannot be told from the numbers here (submissions, aggregates, shares, rounds, ledger entries) is
-covered by the ``history`` of the record, which names the postings. A client that verifies no postings needs
-the rest as values (``outline``): so the number of submissions and the members of a run are among them.
+covered by the ``history`` of the record, which names the postings.
 """
 
 from collections.abc import Iterator
@@ -90,8 +89,6 @@ def _certifier(certifier: CertifierState) -> Iterator[Part]:
 
 def _run(run: KeyRun) -> Iterator[Part]:
     yield from (run.run_id, run.opened_by, run.opened_at, int(run.done), run.history)
-    for number, member in sorted(run.entered.items()):
-        yield digest("entered", [number, member.name, member.issuer, member.organisation])
 
 
 def _shares(shares: CommitteeShares | None) -> Iterator[Part]:
@@ -148,7 +145,7 @@ def _groups(agreed: Agreement) -> Iterator[Part]:
 def _iteration(iteration: Iteration) -> Iterator[Part]:
     yield from (iteration.number, iteration.opened_at, iteration.close_by, iteration.epoch)
     yield from (iteration.num_clients, iteration.client_root, iteration.closed_at)
-    yield from (iteration.aggregate_by, iteration.count_by, iteration.sum_by, iteration.posts)
+    yield from (iteration.aggregate_by, iteration.count_by, iteration.sum_by)
     yield iteration.history
     for position in iteration.positions:
         yield digest("position", _position(position))

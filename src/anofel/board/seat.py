@@ -279,7 +279,7 @@ class Sitting:
     @property
     def is_full(self) -> bool:
         """Whether no further submission is taken."""
-        return self.iteration.posts >= self.size.max_posts
+        return len(self.iteration.submissions) >= self.size.max_posts
 
     @property
     def scope(self) -> Scope:

@@ -21,7 +21,7 @@ from anofel.ids import BlockHash, KeyId, RunId, TaskId
 from anofel.messages import Genesis, Header
 from anofel.primitives import CertifierTree, ClientTree, NameSet
 
-FORMAT = 8
+FORMAT = 7
 _CLIENTS_PER_BLOCK = 400
 """A snapshot takes 4 µs a client to write, and saves 1.7 ms or more for each block or posting to replay."""
 _HASH_BYTES = 32

@@ -352,8 +352,6 @@ class Iteration:
     aggregate_by: int = 0
     count_by: int = 0
     sum_by: int = 0
-    posts: int = 0
-    """How many submissions were accepted; also when they are forgotten, or were never here (``outline``)."""
     submissions: dict[Nullifier, AcceptedSubmission] = field(default_factory=dict)
     tags: set[bytes] = field(default_factory=set)
     end_votes: set[TaskId] = field(default_factory=set)

@@ -136,6 +136,9 @@ class BoardClient(ABC):
     def _own_refusal(self, posting: Posting) -> Refused | None:
         """What the rules say to a posting, as far as the board is known here."""
 
+    counts_posts = True
+    """Whether the state says how many submissions an open iteration has."""
+
     def holds(self, name: PostingId) -> bool | None:  # noqa: ARG002 - others ask
         """Whether a recent block holds a posting; None where the state itself says what was posted."""
         return None

@@ -90,6 +90,9 @@ class HeaderClient(BoardClient):
         """Let go of the directory."""
         self._store.close()
 
+    counts_posts = False
+    """No digest covers the number of submissions."""
+
     def forget(self) -> None:
         """Delete what is kept, of a view that is closed and not gone on with."""
         self._store.delete()

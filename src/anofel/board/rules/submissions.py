@@ -73,7 +73,6 @@ def apply(state: State, body: Submission, author: Author, posting_id: PostingId)
         ballot=body.ballot,
         payloads=payloads,
     )
-    current.posts += 1
     current.tags.add(body.tag)
     state.nullifiers.append(body.nullifier)
     touch(current, posting_id)

@@ -98,7 +98,7 @@ class ClientSettings:
                 max_colluders=None if said.max_colluders == "all" else said.max_colluders,
             ),
             first_wait=said.first_wait,
-            follow=said.follow,
+            follow="all" if said.follow == "size" and said.names_aggregators else said.follow,
             wanted=Wanted(task=said.task, owner=said.owner),
             trust=Trust(
                 min_bundle=said.min_bundle,
@@ -160,6 +160,11 @@ class _Settings:
             gigabytes=self.flower_memory,
             insecure_network=self.insecure_flower_network,
         )
+
+    @property
+    def names_aggregators(self) -> bool:
+        """Whether members of committees must have certain names, which headers do not tell."""
+        return bool(self.allowed_aggregators or self.required_aggregators)
 
     def faults(self) -> Iterator[tuple[str, str]]:
         """Name what cannot be used."""

@@ -327,7 +327,7 @@ class Client(Role):
 
         Raises ``NoiseTooWide``. Nothing else refuses here: update and noise fit, each by itself.
         """
-        sealed, failure = underway.seal(sitting.iteration.posts + 1)
+        sealed, failure = underway.seal(len(sitting.iteration.submissions) + 1)
         self._underway = None
         self.journal.excuse(turn, failure)  # always one write; said when the iteration is over
         self.drafts.keep(sealed)

@@ -143,6 +143,11 @@ class PostMaker:
         since what stopped it may have been the data. Raises ``FloorNotMet``, ``BudgetExceeded``,
         ``AlreadyCharged``, ``TaskRefused``, ``TrainingUnavailable``.
         """
+        if checked.plan.spec.adaptive and not board.counts_posts:
+            raise TaskRefused(
+                "The noise of the task depends on how many have posted, which headers do not tell: write "
+                'follow = "all" in role.toml to take part.'
+            )
         current, task_id = sitting.iteration, checked.posted.task_id
         target = board.state.tasks[task_id].position
         prepared, training = self._prepare(board, sitting, target, salt), None
