@@ -3,7 +3,9 @@
 import json
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -13,7 +15,11 @@ from anofel.light_client.client import LightClient
 from anofel.light_client.header_client import HeaderClient
 from anofel.light_client.header_store import FILE
 from anofel.proofs.keys import KeyDirectory
+from anofel.roles.client.files import ClientSettings
 from anofel.roles.client.role import Client
+from anofel.roles.client.task import TaskRefused
+from anofel.roles.client.turn import PostMaker
+from anofel.roles.directory import RoleConfig
 from tests.board.world import LIMITS
 from tests.node.support import SECONDS
 from tests.replicated import support as replicated
@@ -108,3 +114,19 @@ def test_the_size_of_the_board_says_how_it_is_followed(
             again = directory.connect(follow="size")
             assert isinstance(again, HeaderClient)
             again.close()
+
+
+def test_what_headers_do_not_tell_is_not_guessed() -> None:
+    """The noise of some tasks depends on the number of posts; whoever demands names follows every posting."""
+    maker = PostMaker(credential=None, load_rows=None, prover=None, ledger=None, floors=None, trainer="")  # type: ignore[arg-type]
+    checked = SimpleNamespace(plan=SimpleNamespace(spec=SimpleNamespace(adaptive=True)))
+    with pytest.raises(TaskRefused, match='follow = "all"'):
+        maker.begin(SimpleNamespace(counts_posts=False), None, checked, None, "")  # type: ignore[arg-type]
+    config = RoleConfig(role="client", board="http://a", genesis="00" * 32)
+    for said, follows in (
+        ({}, "size"),
+        ({"allowed_aggregators": "O=A"}, "all"),
+        ({"follow": "headers"}, "headers"),
+    ):
+        settings = {"data": "rows.csv", "max_epsilon": "1", **said}
+        assert ClientSettings.of(replace(config, settings=settings)).follow == follows
