@@ -64,7 +64,7 @@ def test_the_state_of_headers_has_every_root_and_every_number(
     assert mine.size == true.size
     for committee in ours.committees.values():
         assert committee.current == theirs.committees[committee.key_id].current
-        assert set(ours.members_of(committee.current)) == {UNNAMED}
+        assert all(member == UNNAMED for member in ours.members_of(committee.current))
     assert [fields(bundle) for bundle in ours.bundles.values()]
 
 
@@ -272,7 +272,7 @@ def test_what_no_digest_covers_is_not_taken_from_a_node(served: ServedWorld) -> 
     assert task.organisation == ""
     run = next(iter(read.runs.values()))
     assert run.share_epoch == 0
-    assert set(run.entered.values()) == {UNNAMED}, "a node names nobody"
+    assert all(member == UNNAMED for member in run.entered.values()), "a node names nobody"
     committee = next(iter(read.committees.values()))
     friends = (Aggregators.parse("O=Friends"),)
     for demands in (Trust(max_colluders=0, allowed=friends), Trust(max_colluders=0, required=friends)):
