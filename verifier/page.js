@@ -74,7 +74,8 @@
     const [first] = findings;
     const complete = ok && !first;
     $("sign").className = `verdict ${first ? "bad" : complete ? "good" : "open"}`;
-    $("verdict").textContent = first ? "A rule was broken"
+    const isCopy = first && ["blob", "store"].includes(first.rule);
+    $("verdict").textContent = isCopy ? "This copy is damaged or incomplete" : first ? "A rule was broken"
       : complete ? "Everything follows the rules" : "The check did not come to its end";
     $("reason").textContent = first ? first.reason
       : complete ? `${number.format(report.height)} blocks from genesis on, the last of ${moment(report.time)}. What was not checked stands below.`
