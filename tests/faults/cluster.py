@@ -33,7 +33,7 @@ from tests.replicated.support import Offer, Validators, make_validators
 
 NUMBER = 4
 FAULTY = str(Path(__file__).with_name("faulty_validator.py"))
-PATIENCE = 240.0
+PATIENCE = 600.0
 """The most that anything takes on a busy machine."""
 PAIRS = 3
 """Clients that register twice, at two validators at once."""

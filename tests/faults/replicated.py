@@ -9,6 +9,7 @@
 import argparse
 import random
 import shutil
+import subprocess
 import sys
 import tempfile
 import time
@@ -69,7 +70,7 @@ def kills_at_writes(keys: KeyDirectory, directory: Path, findings: Findings, see
                 cluster.start(number, "kill", point, str(1 + chance.randrange(4)))
                 try:
                     cluster.nodes[number].process.wait(PATIENCE)
-                except TimeoutError:
+                except subprocess.TimeoutExpired:
                     findings.violations.append(f"{point} was never reached.")
                 findings.add("faults")
             cluster.goes_on(findings, [n for n in range(NUMBER) if n != number])
