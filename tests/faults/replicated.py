@@ -104,7 +104,7 @@ def byzantine(keys: KeyDirectory, directory: Path, findings: Findings, seed: int
 
 
 def twins(keys: KeyDirectory, directory: Path, findings: Findings, seed: int, scale: float) -> None:
-    """The same key votes at two places. It is one faulty validator: no fork, and evidence in a block."""
+    """The same key votes at two places: one faulty validator, whose votes mostly agree. No fork."""
     with under_load(keys, directory, findings, seed) as cluster:
         for place in range(times(3, scale)):
             number = place % NUMBER
@@ -123,7 +123,7 @@ def twins(keys: KeyDirectory, directory: Path, findings: Findings, seed: int, sc
                 cluster.goes_on(findings, [n for n in range(NUMBER) if n != number])
             copy.kill()
             cluster.equal_again(findings)
-        findings.add("blocks with evidence", cluster.words("brings evidence"))
+        findings.add("blocks with evidence", cluster.words("brings evidence"))  # seldom: votes agree
 
 
 def disks(keys: KeyDirectory, directory: Path, findings: Findings, seed: int, scale: float) -> None:
@@ -304,8 +304,7 @@ them. It is seeded, and one violation ends it with exit code 1. Short forms of a
 
 {table}
 
-{faults} faults, {violations}. The last campaign: seed {seed}, {machine}, blocks every half second, beside
-other work.
+{faults} faults, {violations}. The last campaign: seed {seed}, {machine}, blocks every half second.
 
 What must hold in every part:
 
