@@ -7,6 +7,7 @@
 """
 
 import argparse
+import os
 import random
 import shutil
 import subprocess
@@ -348,7 +349,7 @@ def main() -> int:
                 faults=faults,
                 violations="0 violations",
                 seed=options.seed,
-                machine=machine(),
+                machine=f"{machine()}, load {os.getloadavg()[0]:.0f}",
                 invariants="\n".join(f"- {text};" for text in INVARIANTS),
             )
         )
