@@ -12,6 +12,7 @@ import typer
 from typer.core import TyperGroup
 
 from anofel.cli import aggregator, board, ca, certifier, client, deploy, model, node, owner, setup, study
+from anofel.cli import aggregator, ca, certifier, client, deploy, game, model, node, owner, setup, study
 from anofel.cli.audit import audit
 from anofel.cli.demo import demo
 from anofel.cli.evidence import evidence
@@ -78,6 +79,7 @@ for group, heading in (
     (owner, ROLES),
     (setup, ROLES),
     (ca, ROLES),
+    (game, CHECK),
 ):
     app.add_typer(group.app, name=group.__name__.rpartition(".")[2], rich_help_panel=heading)
 use_words()

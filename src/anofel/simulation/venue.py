@@ -64,11 +64,10 @@ class Venue:
     def _issue(self, purpose: Purpose, name: str) -> RoleKey:
         return self._authority.issue(purpose, name, not_before=self._time)
 
-    def _genesis(self, tasks: Sequence[SimulatedTask], validator: MessageSecret, storage: RoleKey) -> Genesis:
-        num_clients, flaws = sum(len(part.clients) for part in tasks), [INSECURE_CA]
-        if self.keys.is_insecure:
-            flaws.append(INSECURE_KEYS)
-        size = Class(
+    def size_class(self, tasks: Sequence[SimulatedTask]) -> Class:
+        """Give the sizes and deadlines of an iteration: as many blocks as it takes for all to post."""
+        num_clients = sum(len(part.clients) for part in tasks)
+        return Class(
             max_length=max(part.plan.dimension for part in tasks),
             max_posts=max(part.task.privacy.max_posts for part in tasks),
             post_from=0,
@@ -78,6 +77,11 @@ class Venue:
             sum=2,
             model=3,
         )
+
+    def _genesis(self, tasks: Sequence[SimulatedTask], validator: MessageSecret, storage: RoleKey) -> Genesis:
+        flaws = [INSECURE_CA]
+        if self.keys.is_insecure:
+            flaws.append(INSECURE_KEYS)
         genesis = Genesis(
             version=VERSION,
             name="simulation",
@@ -93,7 +97,7 @@ class Venue:
             quorum=1,
             bundle_size=len(tasks),
             bundle_wait=1,
-            classes=(size,),
+            classes=(self.size_class(tasks),),
             limits=_LIMITS,
             insecure=", ".join(flaws),
         )

@@ -345,8 +345,12 @@ class Client(Role):
             return self._end_of(turn)
         if sitting.is_full:
             return self._skip(turn, "iteration-full", "Others filled the iteration; nothing was sent.")
-        pause(self.board.genesis.interval_ms / 1000 * secrets.randbelow(1000) / 1000)
+        self.linger(self.board.genesis.interval_ms / 1000 * secrets.randbelow(1000) / 1000)
         return self._post(turn)
+
+    def linger(self, seconds: float) -> None:
+        """Wait a drawn part of a block before the first request of a post."""
+        pause(seconds)
 
     def _post(self, turn: Turn) -> str:
         self.journal.begin_sending(turn)

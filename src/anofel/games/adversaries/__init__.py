@@ -1,0 +1,1 @@
+"""The adversaries that ship; ``catalogue`` finds them by name."""

@@ -1,0 +1,43 @@
+"""Every adversary by its name."""
+
+from typing import Final
+
+from anofel.errors import InvalidInput
+from anofel.games.adversaries import committees, datasets, node, posts
+from anofel.games.adversary import Adversary
+
+CATALOGUE: Final[tuple[Adversary, ...]] = (
+    posts.PostTime(),
+    posts.PostPlace(),
+    posts.BlockDelay(),
+    posts.RegistrationOrder(),
+    posts.Lengths(),
+    posts.ReceiptAge(),
+    posts.KeyReuse(),
+    posts.NullifierReuse(),
+    posts.AdditiveTag(),
+    posts.AggregatorSet(),
+    posts.ClientRoot(),
+    posts.AnyBytes(),
+    node.Addresses(),
+    node.UploadDelay(),
+    node.RequestsBefore(),
+    node.ModelRequests(),
+    node.Crash(),
+    node.Refusals(),
+    committees.TaskCounts(),
+    committees.FewCounts(),
+    committees.CommitteeMinority(),
+    datasets.TimeOfTraining(),
+    datasets.FailedTraining(),
+    datasets.SumLikelihood(),
+)
+
+
+def adversary_named(name: str, game: str) -> Adversary:
+    """Return an adversary of a game. Raises ``InvalidInput``."""
+    for found in CATALOGUE:
+        if (found.name, found.game) == (name, game):
+            return found
+    names = ", ".join(found.name for found in CATALOGUE if found.game == game)
+    raise InvalidInput(f"No adversary of this game is called '{name}'; there are {names}.")

@@ -1,0 +1,109 @@
+"""Adversaries who operate the node: requests with their times, sizes and order."""
+
+from anofel.games.adversaries.posts import mean
+from anofel.games.adversary import Evidence, Linker, Profiler, SameTask, TwoTasks
+from anofel.games.oracle import Oracle, Released
+from anofel.games.sight import IterationSeen
+
+
+class Addresses(Linker):
+    """Where posts come from."""
+
+    name = "address"
+    about = "Looks for the address from which a post came."
+    weakened = ("no-proxy",)
+
+    def marks(self, seen: IterationSeen, evidence: Evidence) -> set[bytes]:  # noqa: ARG002
+        """Return the addresses of posts; through Tor there are none."""
+        posts = (request for request in seen.requests if request.method == "POST")
+        return {request.source.encode() for request in posts if request.source}
+
+
+class UploadDelay(Profiler):
+    """Between payloads and posting."""
+
+    name = "upload-delay"
+    about = "Compares the time between the upload of payloads and the post that names them."
+    weakened = ("upload-when-ready",)
+
+    def guess(self, evidence: Evidence) -> int | None:
+        """Say cl_0, who has few rows, if something lay there for a block."""
+        return 0 if self.measure(evidence.challenge) >= 1 else 1
+
+    def measure(self, seen: IterationSeen) -> float:
+        """Return the greatest delay."""
+        uploads = seen.uploads()
+        delays = [
+            post.arrived - uploads[part.payload.sha256.hex()]
+            for post in seen.posts
+            for part in post.body.contributions
+            if part.payload.sha256.hex() in uploads
+        ]
+        return max(delays, default=0.0)
+
+
+class ModelRequests(Profiler):
+    """Which models are read."""
+
+    name = "model-requests"
+    about = "Counts how often each model of the bundle is fetched; cl_0 and cl_1 train different tasks."
+    strategy = TwoTasks
+    weakened = ("own-model-only",)
+
+    def measure(self, seen: IterationSeen) -> float:
+        """Return how much more often the first one is."""
+        gets = [request.path for request in seen.requests if request.method == "GET"]
+        first, second = (f"/v1/blobs/{name}" for name in seen.model_names())
+        return gets.count(first) - gets.count(second)
+
+
+class RequestsBefore(Profiler):
+    """Questions before a post."""
+
+    name = "requests-before-post"
+    about = "Counts requests of every kind, and how many come before the first post."
+    weakened = ("version-in-requests",)
+
+    def measure(self, seen: IterationSeen) -> float:
+        """Return how many bytes were sent before the first post."""
+        first = min((post.arrived for post in seen.posts), default=0.0)
+        before = [request for request in seen.requests if request.time < first]
+        return mean([request.sent for request in before if request.method == "GET"])
+
+
+class Killing(SameTask):
+    """The machine of cl_0 is killed and started again after the opening, whoever trains."""
+
+    helpers = (0, 0)
+
+    def end(self, oracle: Oracle) -> Released:
+        """Kill cl_0 once, early: a post that it was about to make is begun, and not yet made."""
+        oracle.advance(1)
+        oracle.crash(self.pair[0])
+        return oracle.pass_by()
+
+
+class Crash(Profiler):
+    """Who is hit by a crash."""
+
+    name = "crash"
+    about = "Kills and restarts the machine of cl_0, and looks whether a post is missing."
+    strategy = Killing
+    weakened = ("no-drafts",)
+
+    def measure(self, seen: IterationSeen) -> float:
+        """Return the number of posts."""
+        return len(seen.posts)
+
+
+class Refusals(Profiler):
+    """What the board refuses."""
+
+    name = "malformed"
+    about = "Counts posts that the board refused, as malformed, full or spent."
+    strategy = Killing
+    weakened = ("malformed-when-large",)
+
+    def measure(self, seen: IterationSeen) -> float:
+        """Return their number, and that of the posts that are missing."""
+        return len(seen.refused) - len(seen.posts)

@@ -1,0 +1,419 @@
+"""O_PAFL: the oracle of the paper (§2), with its five queries, over the steps that ship.
+
+    "O_PAFL maintains the state of the system, including the set of registered clients and aggregators, and
+    any additional information recorded on the board. Since the goal is to protect clients from the model
+    owner S, we assume A controls S and any subset of clients and aggregators."
+
+What we read into it:
+
+1. Time passes when the adversary says so (``advance``, ``access``); parties act at drawn times in a block.
+2. A client that is told to train runs until that iteration is over, as ``anofel client train`` does.
+3. The certifiers and the first key of each committee are honest. What is corrupted later is handed over whole.
+4. The adversary posts the models, since it is S: ``choose_model``.
+"""
+
+import secrets
+import shutil
+import tempfile
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Literal, Self, cast
+
+from anofel.board.seat import Seat, Sitting
+from anofel.board.state import Bundle, Phase, Progress, State
+from anofel.errors import AnofelError
+from anofel.games.node import Node, PartyBoard
+from anofel.games.parties import LoadedKeys, Party, PlayedClient, certify, make_directory
+from anofel.games.setting import TASKS, GameVenue, Rows, Setting
+from anofel.games.sight import IterationSeen, Outcome
+from anofel.games.weak import NOTHING_PUT_BACK, Weakening
+from anofel.ids import TaskId
+from anofel.light_client.client import LightClient
+from anofel.models.integer_model import IntegerModel
+from anofel.phase1_setup.step1d_announcement import announce, post_model
+from anofel.phase3_access.step8prime_model import next_model
+from anofel.pki.certificates import Purpose, RoleKey
+from anofel.privacy.ledger import Charge
+from anofel.proofs.keys import KeyDirectory
+from anofel.roles.client.files import ROLE
+from anofel.roles.client.journal import Turn
+from anofel.roles.directory import RoleDirectory
+from anofel.simulation.committees import SimulatedCommittee, SimulatedMember, establish
+from anofel.simulation.parts import CommitteeSettings, SimulatedTask
+from anofel.simulation.people import SimulatedCertifier
+
+Kind = Literal["client", "committee"]
+COMMITTEE_STEPS: Final = ("aggregate", "open_count", "open_sum")
+_MEMORY: Final = Path("/dev/shm")  # noqa: S108 - directories of their own are made there
+
+
+class QueryRefused(AnofelError):
+    """The oracle does not answer this query now; the message says why."""
+
+    code = "query-refused"
+
+
+@dataclass(frozen=True)
+class ClientAux:
+    """What registers a client: "its certified dataset and the certification information"."""
+
+    rows: Rows = field(repr=False)
+    task: int = 0
+    first_wait: int = 0
+
+
+@dataclass(frozen=True)
+class Released:
+    """What ``access`` returns: "the updated model (after aggregating all submitted updates)"."""
+
+    outcomes: tuple[Outcome, ...]
+    models: tuple[IntegerModel, ...]
+
+
+@dataclass(frozen=True, repr=False)
+class CorruptedClient:
+    """Everything that a client's machine holds."""
+
+    path: Path
+    secrets: dict[str, bytes]
+    turns: list[Turn]
+    charges: list[Charge]
+    outbox: list[str]
+    said: list[str]
+
+
+@dataclass
+class _Owner:
+    """One task of the server S."""
+
+    role: RoleKey
+    task_id: TaskId
+    part: SimulatedTask
+    model: IntegerModel
+
+
+class Oracle:
+    """One system; use it as a context manager, since its parties have directories."""
+
+    def __init__(
+        self,
+        keys: LoadedKeys,
+        setting: Setting | None = None,
+        weakening: Weakening = NOTHING_PUT_BACK,
+    ) -> None:
+        self.keys, self.weakening = keys, weakening
+        self.setting = weakening.change(Setting() if setting is None else setting)
+        self.choose_model: Callable[[int, IntegerModel], IntegerModel] = lambda _task, model: model
+        """The server's choice of the next model of a task."""
+        self.seen: list[IterationSeen] = []
+        """The iterations so far, as everybody sees them."""
+        self.parties: dict[bytes, Party] = {}
+        """Registered clients by their commitments, in the order of their registrations."""
+        self.participants: list[set[bytes]] = []
+        """Who posted in each iteration; for the winning conditions alone."""
+        self.instructed: list[set[bytes]] = []
+        """Who was told to train in each iteration."""
+        self.committees: list[SimulatedCommittee] = []
+        self._owners: list[_Owner] = []
+        self._place: Path | None = None
+        self._is_accessed, self._registered = True, 0
+        self._around: AbstractContextManager[Any] = weakening.around(self)
+
+    def __enter__(self) -> Self:
+        self._around.__enter__()
+        where = _MEMORY if _MEMORY.is_dir() else None
+        self._place = Path(tempfile.mkdtemp(prefix="anofel-game-", dir=where))
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for party in self.parties.values():
+            party.client.directory.close()
+        if self._place is not None:
+            shutil.rmtree(self._place, ignore_errors=True)
+        self._around.__exit__(kind, error, trace)
+
+    # (setup, 1^λ)
+
+    def setup(self) -> State:
+        """(setup, 1^λ): "creating the bulletin board, the public parameters" … "invoked only once".
+
+        λ is that of the curves and of the keys. Raises ``QueryRefused``.
+        """
+        if hasattr(self, "node"):
+            raise QueryRefused("The system is set up once.")
+        self._parts = self.setting.parts()
+        self._venue = GameVenue(self._parts, cast(KeyDirectory, self.keys))
+        self.node = Node(self._venue.board)
+        self._certifier = SimulatedCertifier(self._venue)
+        self._ownership = self.keys.ownership_verifier(threads=1)
+        self.node.next_block()
+        return self.node.followed.state
+
+    # (register, p, aux)
+
+    def register(self, party: Kind, aux: ClientAux | None = None) -> bytes:
+        """(register, p, aux): "anytime and as many times as desired".
+
+        Returns how the board knows the party: a client's commitment, or the id of a committee's key.
+        """
+        if party == "committee":
+            return self._register_committee()
+        if aux is None:
+            raise QueryRefused("A client is registered with its dataset.")
+        return self._register_client(aux)
+
+    def _register_committee(self) -> bytes:
+        number = len(self.committees)
+        if number == TASKS:
+            raise QueryRefused(f"The bundle of a game holds {TASKS} tasks, each with a committee.")
+        shape = CommitteeSettings(members=self.setting.members, threshold=self.setting.threshold)
+        committee = establish(self._venue, f"Committee {number + 1}", shape)
+        self.committees.append(self.weakening.committee(committee.scheme, committee.key, committee.members))
+        self.node.next_block()
+        if len(self.committees) == TASKS:
+            self._announce()
+        return bytes(committee.key.key_id)
+
+    def _announce(self) -> None:
+        """S announces its tasks, one for each committee; they form the bundle."""
+        board = self.node.board
+        for number, (part, committee) in enumerate(zip(self._parts, self.committees, strict=True)):
+            role, identity = self._venue.appoint(Purpose.OWNER, f"Owner {number + 1}")
+            body = announce(part.task, key_id=committee.key.key_id)
+            board.post_as(role, body)
+            task_id = body.task_id(board.genesis_hash, identity.subject)
+            first = part.first_model()
+            first = replace(first, values=first.values + number)  # or both models would be one blob
+            self._owners.append(_Owner(role, task_id, part, first))
+        self.node.next_block()
+
+    def _register_client(self, aux: ClientAux) -> bytes:
+        assert self._place is not None
+        self._registered += 1
+        number = self._registered
+        path = self._place / f"client-{number}"
+        settings: dict[str, Any] = {
+            "task": self._parts[aux.task].task.name,
+            "max_epsilon": "1000000000",
+            "relation": "replace",
+            "max_colluders": 0,
+            "first_wait": aux.first_wait,
+        }
+        unlock = make_directory(path, aux.rows, self.node.board.genesis_hash, settings)
+        with RoleDirectory.open(path / "role", unlock, role=ROLE) as directory:
+            certify(directory, self._certifier.secret, self.keys.provers, self._ownership)
+        made = Party(f"client {number}", aux.task, aux.rows, path, unlock, cast(PlayedClient, None), b"")
+        made.client = self._start(made)
+        made.client.seen_by.now = self.node.height + secrets.randbelow(1000) / 1000
+        made.client.send_registration()
+        self._block()
+        made.commitment = made.client.own_commitment().to_bytes()
+        self.parties[made.commitment] = made
+        return made.commitment
+
+    def _start(self, party: Party) -> PlayedClient:
+        source = "" if self.weakening.proxy else f"192.0.2.{self._registered}"
+        board = PartyBoard(self.node, cast(KeyDirectory, self.keys), source)
+        directory = RoleDirectory.open(party.path / "role", party.unlock, role=ROLE)
+        return self.weakening.client(directory, cast(LightClient, board), party.said.append)
+
+    # (train, cl, aux)
+
+    def train(self, client: bytes) -> None:
+        """(train, cl, aux): "instructs a (registered) client to train the model using its dataset".
+
+        ``client`` is its commitment, which is aux in AnoFel. Opens the next iteration if none is open.
+        """
+        party = self._party(client)
+        if self.bundle.phase is not Phase.OPEN:
+            self._open()
+        self.instructed[-1].add(client)
+        party.runs = True
+
+    def _party(self, client: bytes) -> Party:
+        found = self.parties.get(client)
+        if found is None:
+            raise QueryRefused("No client is registered with this commitment.")
+        return found
+
+    def _open(self) -> None:
+        """S posts the models that open the next iteration (step 1.d)."""
+        if len(self.committees) < TASKS:
+            raise QueryRefused("Register the committees first.")
+        board, following = self.node.board, self.bundle.iterations + 1
+        self._begin_seen(following)
+        models = []
+        for number, owner in enumerate(self._owners):
+            owner.model = self.choose_model(number, owner.model)
+            models.append(owner.model.to_bytes())
+            board.post_as(owner.role, post_model(owner.task_id, following, board.upload(models[-1])))
+        self.node.next_block()
+        sitting = Sitting.of(self.node.followed.state, self.bundle.number)
+        seen = self.seen[-1]
+        seen.opened_at, seen.client_root = sitting.iteration.opened_at, sitting.iteration.client_root
+        seen.models = tuple(models)
+
+    def _begin_seen(self, number: int) -> None:
+        self.seen.append(IterationSeen(number))
+        self.participants.append(set())
+        self.instructed.append(set())
+        self._is_accessed = False
+
+    # (access)
+
+    def access(self) -> Released:
+        """(access): "only once and only at the end of that iteration"; the iteration goes on to its end.
+
+        Raises ``QueryRefused`` if none was begun since the last time.
+        """
+        self._close()
+        for step in COMMITTEE_STEPS:
+            for owner, committee in zip(self._owners, self.committees, strict=True):
+                seat = Seat.of(self.node.board.state, owner.task_id)
+                if not seat.position.progress.is_outcome:
+                    getattr(committee, step)(self.node.board, seat)
+            self._block()
+        return self._finish()
+
+    def pass_by(self) -> Released:
+        """Let the iteration end without asking for the model: no aggregator acts, the outcome is *failed*.
+
+        An adversary may ask for less than everything; for one that looks at posts alone it saves what the
+        committees would compute.
+        """
+        self._close()
+        while self.bundle.phase is Phase.CLOSED:
+            self._block()
+        return self._finish()
+
+    def _close(self) -> None:
+        if self._is_accessed:
+            raise QueryRefused("Every iteration is accessed once, and none was begun since.")
+        while self.bundle.phase is Phase.OPEN:
+            self._block()
+        self._note_participants()
+
+    def _finish(self) -> Released:
+        outcomes = tuple(self._outcome(number) for number in range(TASKS))
+        self._block()  # those who run see the outcome
+        for party in self.parties.values():
+            party.runs = False
+        self._is_accessed = True
+        self._end_seen(outcomes)
+        return Released(outcomes, tuple(owner.model for owner in self._owners))
+
+    def seat(self, task: int) -> Seat:
+        """Where a task stands on the board."""
+        return Seat.of(self.node.board.state, self._owners[task].task_id)
+
+    def _outcome(self, task: int) -> Outcome:
+        owner, seat = self._owners[task], self.seat(task)
+        opened_anyway = getattr(self.committees[task], "open_little", None)
+        if seat.position.progress is Progress.TOO_FEW and seat.position.count is None and opened_anyway:
+            return Outcome(seat.position.progress.value, opened_anyway(seat))
+        total = None
+        if seat.position.progress is Progress.SUMMED:
+            opened = self.node.board.openings.open_sum(seat)
+            total = None if opened is None else opened.vector
+            if opened is not None and opened.made is not None:
+                owner.model = next_model(self.node.board, seat)
+        return Outcome(seat.position.progress.value, seat.position.count, total)
+
+    def _note_participants(self) -> None:
+        accepted = {post.posting.id for post in self.node.posts}
+        for commitment, party in self.parties.items():
+            if accepted.intersection(party.client.seen_by.sent):
+                self.participants[-1].add(commitment)
+
+    def _end_seen(self, outcomes: tuple[Outcome, ...]) -> None:
+        seen, node = self.seen[-1], self.node
+        seen.requests = sorted(node.requests, key=lambda request: request.time)
+        seen.posts, seen.refused = node.posts, node.refused
+        seen.closed_at, seen.outcomes = node.height, outcomes
+        node.requests, node.posts, node.refused = [], [], []
+        for party in self.parties.values():
+            party.client.seen_by.sent.clear()
+
+    # (corrupt, p, aux)
+
+    def corrupt(self, party: bytes) -> CorruptedClient:
+        """(corrupt, p, aux) for a client: aux is "the dataset commitment". It is honest no longer."""
+        found = self._party(party)
+        found.is_honest = False
+        client, stored = found.client, found.client.directory.secrets
+        return CorruptedClient(
+            path=found.path,
+            secrets={name: stored[name].reveal() for name in stored},
+            turns=client.journal.turns(),
+            charges=client.ledger.charges(),
+            outbox=client.directory.outbox.names(),
+            said=list(found.said),
+        )
+
+    def corrupt_aggregators(self, committee: int, members: int) -> tuple[SimulatedMember, ...]:
+        """(corrupt, p, aux) for aggregators: "any AG can have at most n − t corrupt parties".
+
+        Returns the members with their shares and their role keys. Raises ``QueryRefused`` beyond n − t.
+        """
+        chosen = self.committees[committee]
+        most = self.weakening.corruptible(chosen.key.shape.num_members, chosen.key.shape.threshold)
+        if members > most:
+            raise QueryRefused(f"At most {most} members of this committee are corrupted.")
+        return chosen.members[:members]
+
+    # Another variant
+
+    def weaken(self, weakening: Weakening) -> None:
+        """Go on with other clients and committees on the same board; those that are there are retired.
+
+        A set-up is dear, and what is put back concerns who registers from now on. The conditions are about
+        the iterations from now on, too.
+        """
+        self._around.__exit__(None, None, None)
+        for party in self.parties.values():
+            party.client.directory.close()
+        self.parties, self.seen, self.participants, self.instructed = {}, [], [], []
+        self.weakening, self._around = weakening, weakening.around(self)
+        self._around.__enter__()
+        self.committees = [weakening.committee(c.scheme, c.key, c.members) for c in self.committees]
+
+    # Time
+
+    def advance(self, blocks: int = 1) -> None:
+        """Let time pass."""
+        for _ in range(blocks):
+            self._block()
+
+    def crash(self, client: bytes) -> None:
+        """Kill a client's process and start it again: machines are the adversary's to disturb."""
+        party = self._party(client)
+        party.client.directory.close()
+        sent = party.client.seen_by.sent
+        party.client = self._start(party)
+        party.client.seen_by.sent.extend(sent)
+
+    def _block(self) -> None:
+        """Let everybody who runs act in this block, at a time of its own, and seal it."""
+        running = [party for party in self.parties.values() if party.runs]
+        times = sorted((secrets.randbelow(1000) / 1000, number) for number in range(len(running)))
+        for offset, number in times:
+            running[number].poll(self.node.height + offset)
+        self.node.next_block()
+
+    @property
+    def bundle(self) -> Bundle:
+        """The bundle that holds the tasks."""
+        bundles = self.node.followed.state.bundles
+        if not bundles:
+            raise QueryRefused("Register the committees first.")
+        return bundles[0]
+
+    @property
+    def board_bytes(self) -> list[bytes]:
+        """Every block so far."""
+        return [block.to_bytes() for block in self.node.blocks]
