@@ -40,7 +40,11 @@ def tables(document: dict[str, Any]) -> str:
     lines = ["| `--weaken` | in the paper | what is different |", "|---|---|---|"]
     lines += [f"| `{w.name}` | {'yes' if w.is_papers else ''} | {w.about} |" for w in WEAKENINGS]
     parts += ["### What is put back", "\n".join(lines)]
-    parts.append(f"`{document['command']}`; {document['machine']}.")
+    where = document["machine"]
+    parts.append(
+        f"`{document['command']}`; {where['cpu']} with {where['cores']} cores, Python {where['python']}, "
+        f"NumPy {where['numpy']}."
+    )
     return "\n\n".join(parts)
 
 

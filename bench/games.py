@@ -24,9 +24,9 @@ from anofel.errors import AnofelError
 from anofel.games.adversaries.catalogue import CATALOGUE
 from anofel.games.adversary import Adversary
 from anofel.games.parties import LoadedKeys
-from anofel.games.play import Score, Table, play_games
+from anofel.games.play import GameTable, Score, play_games
 from anofel.games.put_back import weakening_named
-from anofel.games.setting import Setting
+from anofel.games.setting import GameSetting
 from anofel.games.weak import NOTHING_PUT_BACK
 from anofel.proofs.keys import make_insecure_development_keys
 
@@ -103,12 +103,12 @@ def main() -> None:
     record = Record(options.out / FILE)
     with ExitStack() as stack, tempfile.TemporaryDirectory(prefix="anofel-games-") as scratch:
         keys = LoadedKeys(make_insecure_development_keys(Path(scratch) / "keys"))
-        tables: dict[Setting, Table] = {}
+        tables: dict[GameSetting, GameTable] = {}
         while left := jobs(record, known, options):
             _, group, weakened, plays = left[0]
             setting = group[0].strategy.setting
             if setting not in tables:
-                tables[setting] = stack.enter_context(Table(keys, setting))
+                tables[setting] = stack.enter_context(GameTable(keys, setting))
             variant = weakening_named(weakened) if weakened else NOTHING_PUT_BACK
             for score in play_games(group, plays, keys, variant, table=tables[setting]):
                 note(f"{score.adversary} {weakened or '(ours)'}: {score.wins} of {score.plays}")

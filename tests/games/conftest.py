@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from anofel.games.parties import LoadedKeys
-from anofel.games.play import Table
+from anofel.games.play import GameTable
 from anofel.proofs.keys import KeyDirectory
 
 
@@ -15,6 +15,6 @@ def loaded(keys: KeyDirectory) -> LoadedKeys:
 
 
 @pytest.fixture(scope="session")
-def table(loaded: LoadedKeys) -> Iterator[Table]:
-    with Table(loaded) as made:
+def table(loaded: LoadedKeys) -> Iterator[GameTable]:
+    with GameTable(loaded) as made:
         yield made

@@ -8,10 +8,10 @@ from anofel.errors import InvalidInput
 from anofel.games.adversaries.catalogue import CATALOGUE, adversary_named
 from anofel.games.adversary import Adversary
 from anofel.games.parties import LoadedKeys
-from anofel.games.play import Table, play_games
+from anofel.games.play import GameTable, play_games
 from anofel.games.put_back import CATALOGUE as WEAKENINGS
 from anofel.games.put_back import weakening_named
-from anofel.games.setting import Setting
+from anofel.games.setting import GameSetting
 
 QUICK = {"post-time", "message-key", "client-root", "failed-training"}
 """Played by default; the others take minutes together."""
@@ -28,7 +28,7 @@ PAIRS = [
 
 
 @pytest.fixture(scope="module")
-def tables(loaded: LoadedKeys, table: Table) -> Iterator[dict[Setting, Table]]:
+def tables(loaded: LoadedKeys, table: GameTable) -> Iterator[dict[GameSetting, GameTable]]:
     """A board for each set of numbers; those that few need are made when they do."""
     made = {table.oracle.setting: table}
     yield made
@@ -39,11 +39,11 @@ def tables(loaded: LoadedKeys, table: Table) -> Iterator[dict[Setting, Table]]:
 
 @pytest.mark.parametrize(("adversary", "weakened"), PAIRS)
 def test_it_wins_where_its_leak_is_put_back(
-    adversary: Adversary, weakened: str, loaded: LoadedKeys, tables: dict[Setting, Table]
+    adversary: Adversary, weakened: str, loaded: LoadedKeys, tables: dict[GameSetting, GameTable]
 ) -> None:
     setting, plays = adversary.strategy.setting, 3 if adversary.name in QUICK else 10
     if setting not in tables:
-        tables[setting] = Table(loaded, setting).__enter__()
+        tables[setting] = GameTable(loaded, setting).__enter__()
     (score,) = play_games([adversary], plays, loaded, weakening_named(weakened), table=tables[setting])
     assert score.plays == plays
     assert score.void == 0, score.reasons
@@ -51,7 +51,7 @@ def test_it_wins_where_its_leak_is_put_back(
 
 
 @pytest.mark.slow
-def test_one_client_more_shows_for_which_task(loaded: LoadedKeys, table: Table) -> None:
+def test_one_client_more_shows_for_which_task(loaded: LoadedKeys, table: GameTable) -> None:
     """The exact counts are public: between tasks the adversary that names all others wins (limitations)."""
     adversary = adversary_named("task-counts", "anon")
     (score,) = play_games([adversary], 10, loaded, table=table)

@@ -4,7 +4,7 @@ import pytest
 
 from anofel.games.oracle import ClientAux, Oracle, QueryRefused
 from anofel.games.parties import LoadedKeys
-from anofel.games.play import Table
+from anofel.games.play import GameTable
 from anofel.games.rules import AnonGame, DINDGame, Game
 from anofel.games.setting import some_rows
 from anofel.games.weak import NOTHING_PUT_BACK
@@ -13,7 +13,7 @@ from anofel.roles.client.files import MASTER
 
 
 @pytest.fixture
-def oracle(table: Table) -> Oracle:
+def oracle(table: GameTable) -> Oracle:
     """The board of all tests, with nobody registered."""
     table.oracle.weaken(NOTHING_PUT_BACK)
     table._strategy = None
@@ -174,8 +174,9 @@ def test_the_node_sees_the_same_kinds_of_requests_from_everybody(oracle: Oracle)
         oracle.train(client)
     oracle.pass_by()
     seen = oracle.seen[0]
-    posts = [request for request in seen.requests if request.method == "POST"]
-    uploads = [request for request in seen.requests if request.method == "PUT"]
+    since = [request for request in seen.requests if request.time >= seen.opened_at]
+    posts = [request for request in since if request.method == "POST"]
+    uploads = [request for request in since if request.method == "PUT"]
     assert len(posts) == 2
     assert len({request.sent for request in posts}) == 1
     assert len(uploads) == 4

@@ -20,6 +20,9 @@ BoardToMeet = Annotated[
         show_default="default numbers",
     ),
 ]
+BoardProxy = Annotated[
+    str, typer.Option("--proxy", help="For the board: a SOCKS proxy, socks5h://HOST:PORT, for example Tor.")
+]
 BoardRoots = Annotated[
     Path | None, typer.Option("--ca-file", help="For https: the roots to trust, in PEM.", show_default=False)
 ]
@@ -42,7 +45,7 @@ class Meeting:
         return {"board": self.where, "max_length": size.max_length, "max_posts": size.max_posts}
 
 
-def meeting(where: str, ca_file: Path | None) -> Meeting:
+def meeting(where: str, ca_file: Path | None, proxy: str = "") -> Meeting:
     """Read the classes of a board; without one those of default numbers. A node's word is not verified."""
     from anofel.board.size_classes import default_classes
     from anofel.messages import Genesis
@@ -52,7 +55,7 @@ def meeting(where: str, ca_file: Path | None) -> Meeting:
     if not where:
         return Meeting("a board of default numbers", default_classes())
     if where.startswith(("http://", "https://")):
-        genesis = Transport(where, ca_file=ca_file, attempts=1).ask(
+        genesis = Transport(where, proxy or None, ca_file, attempts=1).ask(
             "GET", "/v1/genesis", Genesis.from_bytes, max_bytes=1 << 20
         )
     else:
@@ -61,7 +64,9 @@ def meeting(where: str, ca_file: Path | None) -> Meeting:
     return Meeting(f"the board '{genesis.name}'", genesis.classes)
 
 
-def meet_or_say(task: "Task", where: str, ca_file: Path | None, *, quiet: bool = False) -> dict[str, Any]:
+def meet_or_say(
+    task: "Task", where: str, ca_file: Path | None, proxy: str = "", *, quiet: bool = False
+) -> dict[str, Any]:
     """Hold a task against a board and say what holds it.
 
     A board that was named refuses it here as it would later (``NoSizeClass``, ``DoesNotFit``,
@@ -74,7 +79,7 @@ def meet_or_say(task: "Task", where: str, ca_file: Path | None, *, quiet: bool =
         if not quiet:
             note(text)
 
-    held = meeting(where, ca_file)
+    held = meeting(where, ca_file, proxy)
     try:
         found = held.meet(task)
     except AnofelError as error:

@@ -449,6 +449,7 @@ def run(
 @app.command()
 def status(
     board: Annotated[str, typer.Argument(help="A node's address or directory.", show_default=False)],
+    proxy: ProxyOption = "",
     ca_file: Annotated[Path | None, typer.Option(help="For https: the roots to trust, in PEM.")] = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -461,6 +462,8 @@ def status(
     is_url = board.startswith(("http://", "https://"))
     found = status_of_url(board, ca_file) if is_url else status_of_directory(Path(board))
     _show(board, found, as_json=as_json)
+    found = status_of_url(board, ca_file, proxy) if is_url else status_of_directory(Path(board))
+    _show(board, found if as_json else for_people(found), as_json=as_json)
 
 
 @app.command()

@@ -35,12 +35,12 @@ def status_of_directory(directory: Path) -> dict[str, Any]:
     return found
 
 
-def status_of_url(url: str, ca_file: Path | None) -> dict[str, Any]:
+def status_of_url(url: str, ca_file: Path | None, proxy: str = "") -> dict[str, Any]:
     """Ask a node. Raises ``PeerUnreachable``, ``InvalidInput``."""
     from anofel.light_client.remote import read_json
     from anofel.network.transport import Transport
 
-    board = Transport(url, ca_file=ca_file, attempts=1)
+    board = Transport(url, proxy or None, ca_file, attempts=1)
     return board.ask("GET", "/v1/status", lambda data: read_json(data, dict[str, Any]), max_bytes=1 << 16)
 
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from anofel.cli.board_fit import BoardRoots, BoardToMeet
+from anofel.cli.board_fit import BoardProxy, BoardRoots, BoardToMeet
 
 
 def privacy(
@@ -40,6 +40,7 @@ def privacy(
     ] = None,
     anonymity_set: Annotated[int | None, typer.Option(help="How many clients are registered now.")] = None,
     board: BoardToMeet = "",
+    proxy: BoardProxy = "",
     ca_file: BoardRoots = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
@@ -63,7 +64,7 @@ def privacy(
         raise InvalidInput("--rows goes with --attack; ε follows from the task alone, never from rows.")
     small = None if delta is None else read_value(delta, Delta, "--delta")
     chosen = with_overrides(chosen, delta=small, releases=releases, clients=clients)
-    met = meet_or_say(chosen, board, ca_file, quiet=as_json)
+    met = meet_or_say(chosen, board, ca_file, proxy, quiet=as_json)
     with progress_bar("accounting"):
         report = explain(chosen, target_epsilon)
     report["board"] = met

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from anofel.cli.board_fit import BoardRoots, BoardToMeet
+from anofel.cli.board_fit import BoardProxy, BoardRoots, BoardToMeet
 from anofel.cli.flower_options import (
     FlowerDataOption,
     FlowerMemoryOption,
@@ -152,6 +152,7 @@ def simulate(
         ),
     ] = False,
     board: BoardToMeet = "",
+    proxy: BoardProxy = "",
     ca_file: BoardRoots = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -180,7 +181,7 @@ def simulate(
     from anofel.tasks.task import Task
 
     for path, task in zip(tasks or [], read_each(tasks or [], Task.load), strict=True):
-        meet_or_say(task, board, ca_file, quiet=as_json)
+        meet_or_say(task, board, ca_file, proxy, quiet=as_json)
         note(unconfirmed_warning(path))
     if plot is not None:
         check_plot(plot)

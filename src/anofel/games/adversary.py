@@ -13,7 +13,7 @@ from typing import ClassVar, Literal
 
 from anofel.games.oracle import ClientAux, Oracle, Released
 from anofel.games.rules import AnonGame, Game
-from anofel.games.setting import FEW_ROWS, MANY_ROWS, POST_FROM, WINDOW, Setting, some_rows
+from anofel.games.setting import FEW_ROWS, MANY_ROWS, POST_FROM, WINDOW, GameSetting, some_rows
 from anofel.games.sight import IterationSeen
 
 
@@ -53,7 +53,7 @@ class Strategy(ABC):
 
     game: ClassVar[Literal["anon", "dind"]] = "anon"
     plays_per_setup: ClassVar[int] = 40
-    setting: ClassVar[Setting] = Setting()
+    setting: ClassVar[GameSetting] = GameSetting()
 
     @abstractmethod
     def prepare(self, oracle: Oracle) -> None:
@@ -147,7 +147,14 @@ class Adversary(ABC):
     def guess(self, evidence: Evidence) -> int | None:
         """Return b′; None if it does not know, which becomes a coin."""
 
-    def bound(self, setting: Setting) -> float:  # noqa: ARG002 - that of DINDGame depends on the noise
+    def missing(self, weakened: str) -> int:  # noqa: ARG002 - most learn nothing
+        """Return how many plays of its own the adversary needs before it plays for something."""
+        return 0
+
+    def learn(self, evidence: Evidence, bit: int) -> None:  # noqa: B027 - most learn nothing
+        """Hear what the bit of a play was, after the guess: the adversary can run the system by itself."""
+
+    def bound(self, setting: GameSetting) -> float:  # noqa: ARG002 - that of DINDGame depends on the noise
         """Return what no adversary exceeds."""
         return 0.5
 

@@ -6,9 +6,9 @@
 
 What we read into it:
 
-1. Time passes when the adversary says so (``advance``, ``access``); parties act at drawn times in a block.
+1. Time passes when the adversary says so (``advance``, ``access``); in a block, at drawn times.
 2. A client that is told to train runs until that iteration is over, as ``anofel client train`` does.
-3. The certifiers and the first key of each committee are honest. What is corrupted later is handed over whole.
+3. The certifiers and the first key of each committee are honest. What is corrupted is handed over whole.
 4. The adversary posts the models, since it is S: ``choose_model``.
 """
 
@@ -27,8 +27,8 @@ from anofel.board.state import Bundle, Phase, Progress, State
 from anofel.errors import AnofelError
 from anofel.games.node import Node, PartyBoard
 from anofel.games.parties import LoadedKeys, Party, PlayedClient, certify, make_directory
-from anofel.games.setting import TASKS, GameVenue, Rows, Setting
-from anofel.games.sight import IterationSeen, Outcome
+from anofel.games.setting import TASKS, GameSetting, GameVenue, Rows
+from anofel.games.sight import IterationSeen, SeenOutcome
 from anofel.games.weak import NOTHING_PUT_BACK, Weakening
 from anofel.ids import TaskId
 from anofel.light_client.client import LightClient
@@ -63,13 +63,15 @@ class ClientAux:
     rows: Rows = field(repr=False)
     task: int = 0
     first_wait: int = 0
+    cover: bool = False
+    """Whether it posts without training (``anofel client run --cover``)."""
 
 
 @dataclass(frozen=True)
 class Released:
     """What ``access`` returns: "the updated model (after aggregating all submitted updates)"."""
 
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[SeenOutcome, ...]
     models: tuple[IntegerModel, ...]
 
 
@@ -101,11 +103,11 @@ class Oracle:
     def __init__(
         self,
         keys: LoadedKeys,
-        setting: Setting | None = None,
+        setting: GameSetting | None = None,
         weakening: Weakening = NOTHING_PUT_BACK,
     ) -> None:
         self.keys, self.weakening = keys, weakening
-        self.setting = weakening.change(Setting() if setting is None else setting)
+        self.setting = weakening.change(GameSetting() if setting is None else setting)
         self.choose_model: Callable[[int, IntegerModel], IntegerModel] = lambda _task, model: model
         """The server's choice of the next model of a task."""
         self.seen: list[IterationSeen] = []
@@ -207,7 +209,16 @@ class Oracle:
         unlock = make_directory(path, aux.rows, self.node.board.genesis_hash, settings)
         with RoleDirectory.open(path / "role", unlock, role=ROLE) as directory:
             certify(directory, self._certifier.secret, self.keys.provers, self._ownership)
-        made = Party(f"client {number}", aux.task, aux.rows, path, unlock, cast(PlayedClient, None), b"")
+        made = Party(
+            f"client {number}",
+            aux.task,
+            aux.rows,
+            path,
+            unlock,
+            cast(PlayedClient, None),
+            b"",
+            cover=aux.cover,
+        )
         made.client = self._start(made)
         made.client.seen_by.now = self.node.height + secrets.randbelow(1000) / 1000
         made.client.send_registration()
@@ -220,7 +231,9 @@ class Oracle:
         source = "" if self.weakening.proxy else f"192.0.2.{self._registered}"
         board = PartyBoard(self.node, cast(KeyDirectory, self.keys), source)
         directory = RoleDirectory.open(party.path / "role", party.unlock, role=ROLE)
-        return self.weakening.client(directory, cast(LightClient, board), party.said.append)
+        return self.weakening.client(
+            directory, cast(LightClient, board), party.said.append, cover=party.cover
+        )
 
     # (train, cl, aux)
 
@@ -311,18 +324,18 @@ class Oracle:
         """Where a task stands on the board."""
         return Seat.of(self.node.board.state, self._owners[task].task_id)
 
-    def _outcome(self, task: int) -> Outcome:
+    def _outcome(self, task: int) -> SeenOutcome:
         owner, seat = self._owners[task], self.seat(task)
         opened_anyway = getattr(self.committees[task], "open_little", None)
         if seat.position.progress is Progress.TOO_FEW and seat.position.count is None and opened_anyway:
-            return Outcome(seat.position.progress.value, opened_anyway(seat))
+            return SeenOutcome(seat.position.progress.value, opened_anyway(seat))
         total = None
         if seat.position.progress is Progress.SUMMED:
             opened = self.node.board.openings.open_sum(seat)
             total = None if opened is None else opened.vector
             if opened is not None and opened.made is not None:
                 owner.model = next_model(self.node.board, seat)
-        return Outcome(seat.position.progress.value, seat.position.count, total)
+        return SeenOutcome(seat.position.progress.value, seat.position.count, total)
 
     def _note_participants(self) -> None:
         accepted = {post.posting.id for post in self.node.posts}
@@ -330,7 +343,7 @@ class Oracle:
             if accepted.intersection(party.client.seen_by.sent):
                 self.participants[-1].add(commitment)
 
-    def _end_seen(self, outcomes: tuple[Outcome, ...]) -> None:
+    def _end_seen(self, outcomes: tuple[SeenOutcome, ...]) -> None:
         seen, node = self.seen[-1], self.node
         seen.requests = sorted(node.requests, key=lambda request: request.time)
         seen.posts, seen.refused = node.posts, node.refused

@@ -154,6 +154,7 @@ class Party:
     commitment: bytes
     said: list[str] = field(default_factory=list)
     is_honest: bool = True
+    cover: bool = False
     runs: bool = False
     """Whether its process runs."""
 

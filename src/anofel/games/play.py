@@ -11,7 +11,7 @@ from anofel.games.intervals import CONFIDENCE, Interval, clopper_pearson
 from anofel.games.oracle import Oracle
 from anofel.games.parties import LoadedKeys
 from anofel.games.rules import AnonGame, DINDGame, Game
-from anofel.games.setting import Setting
+from anofel.games.setting import GameSetting
 from anofel.games.weak import NOTHING_PUT_BACK, Weakening
 
 OnPlay = Callable[[int, int], None]
@@ -67,15 +67,15 @@ class Score:
         }
 
 
-class Table:
+class GameTable:
     """A board with two committees, on which games are played one after another."""
 
-    def __init__(self, keys: LoadedKeys, setting: Setting | None = None) -> None:
+    def __init__(self, keys: LoadedKeys, setting: GameSetting | None = None) -> None:
         self.oracle = Oracle(keys, setting)
         self._strategy: Strategy | None = None
         self._left = 0
 
-    def __enter__(self) -> "Table":
+    def __enter__(self) -> "GameTable":
         self.oracle.__enter__()
         self.oracle.setup()
         self.oracle.register("committee")
@@ -117,7 +117,7 @@ def play_games(
     weakening: Weakening = NOTHING_PUT_BACK,
     *,
     on_play: OnPlay = lambda _done, _all: None,
-    table: Table | None = None,
+    table: GameTable | None = None,
 ) -> list[Score]:
     """Let adversaries with one strategy play against one variant. Raises ``InvalidInput``."""
     kinds = {adversary.strategy for adversary in adversaries}
@@ -131,13 +131,13 @@ def play_games(
     if table is not None:
         _play(table, kind, weakening, adversaries, scores, plays, on_play)
         return scores
-    with Table(keys, kind.setting) as made:
+    with GameTable(keys, kind.setting) as made:
         _play(made, kind, weakening, adversaries, scores, plays, on_play)
     return scores
 
 
 def _play(
-    table: Table,
+    table: GameTable,
     kind: type[Strategy],
     weakening: Weakening,
     adversaries: Sequence[Adversary],
@@ -145,8 +145,11 @@ def _play(
     plays: int,
     on_play: OnPlay,
 ) -> None:
-    for number in range(1, plays + 1):
+    own = max(adversary.missing(weakening.name) for adversary in adversaries)
+    for number in range(1, plays + own + 1):
         game, evidence = table.play(kind, weakening)
         for adversary, score in zip(adversaries, scores, strict=True):
-            count(score, adversary, game, evidence)
-        on_play(number, plays)
+            if not adversary.missing(weakening.name) and score.plays < plays:
+                count(score, adversary, game, evidence)
+            adversary.learn(evidence, game.bit)
+        on_play(number, plays + own)

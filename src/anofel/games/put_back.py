@@ -128,7 +128,7 @@ class SaysItsVersion(PlayedClient):
 
     def work(self) -> None:
         """Follow the board, with longer messages where the program is another one."""
-        self.seen_by.overhead = len("anofel/0.9.12") if is_large(self) else len("anofel/0.9")
+        self.seen_by.overhead = len("version 0.9.12") if is_large(self) else len("version 0.9")
         super().work()
 
 

@@ -27,7 +27,7 @@ HONEST: Final = 2
 
 
 @dataclass(frozen=True)
-class Verdict:
+class GameVerdict:
     """How a game ended."""
 
     won: bool
@@ -58,11 +58,11 @@ class Game:
             raise QueryRefused("There is one challenge in a game.")
         self._challenged = challenged
 
-    def finish(self, guess: int) -> Verdict:
+    def finish(self, guess: int) -> GameVerdict:
         """Take b′ and say whether the adversary won."""
         right = guess == self.bit
         broken = self._broken()
-        return Verdict(right and not broken, right, broken)
+        return GameVerdict(right and not broken, right, broken)
 
     def _broken(self) -> str:
         oracle = self.oracle

@@ -51,7 +51,7 @@ scale = 40
 
 
 @dataclass(frozen=True, kw_only=True)
-class Setting:
+class GameSetting:
     """The numbers of a game."""
 
     min_clients: int = 2

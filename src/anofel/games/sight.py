@@ -47,7 +47,7 @@ class SeenPost:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class SeenOutcome:
     """What a committee opened."""
 
     progress: str
@@ -67,7 +67,7 @@ class IterationSeen:
     posts: list[SeenPost] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
     """Codes with which the board refused postings."""
-    outcomes: tuple[Outcome, ...] = ()
+    outcomes: tuple[SeenOutcome, ...] = ()
     """Of each task of the bundle."""
     models: tuple[bytes, ...] = ()
     """The models that opened it."""

@@ -11,7 +11,7 @@ from typing import Any
 from unittest.mock import patch
 
 from anofel.games.parties import PlayedClient
-from anofel.games.setting import Setting
+from anofel.games.setting import GameSetting
 from anofel.simulation.committees import SimulatedCommittee
 
 
@@ -32,7 +32,7 @@ class Weakening:
     committee: type[SimulatedCommittee] = SimulatedCommittee
     proxy: bool = True
     """Whether clients reach the node through a proxy that hides their address."""
-    change: Callable[[Setting], Setting] = lambda setting: setting
+    change: Callable[[GameSetting], GameSetting] = lambda setting: setting
     around: Callable[[Any], AbstractContextManager[Any]] = lambda _oracle: nullcontext()
     """Holds while the game lasts."""
     corruptible: Callable[[int, int], int] = _honest_majority

@@ -3,7 +3,7 @@
 from typing import Final
 
 from anofel.errors import InvalidInput
-from anofel.games.adversaries import committees, datasets, node, posts
+from anofel.games.adversaries import committees, datasets, learned, node, posts
 from anofel.games.adversary import Adversary
 
 CATALOGUE: Final[tuple[Adversary, ...]] = (
@@ -19,6 +19,7 @@ CATALOGUE: Final[tuple[Adversary, ...]] = (
     posts.AggregatorSet(),
     posts.ClientRoot(),
     posts.AnyBytes(),
+    learned.Boosted(),
     node.Addresses(),
     node.UploadDelay(),
     node.RequestsBefore(),

@@ -7,7 +7,7 @@ from anofel.committee.errors import TooFewShares
 from anofel.games.adversary import Adversary, Evidence, TwoTasks
 from anofel.games.collusion import open_count
 from anofel.games.oracle import Oracle, QueryRefused
-from anofel.games.setting import Setting
+from anofel.games.setting import GameSetting
 from anofel.simulation.committees import SimulatedMember
 
 
@@ -16,7 +16,7 @@ class FewPosts(TwoTasks):
 
     helpers = (0, 1)
     learn = 0
-    setting: ClassVar[Setting] = Setting(min_clients=4)
+    setting: ClassVar[GameSetting] = GameSetting(min_clients=4)
 
 
 class Corrupting(FewPosts):

@@ -10,7 +10,7 @@ from anofel.games.adversaries.posts import mean
 from anofel.games.adversary import Adversary, Evidence, Strategy
 from anofel.games.oracle import ClientAux, Oracle
 from anofel.games.rules import DINDGame, Game
-from anofel.games.setting import FEW_ROWS, MANY_ROWS, Rows, Setting, as_csv, some_rows
+from anofel.games.setting import FEW_ROWS, MANY_ROWS, GameSetting, Rows, as_csv, some_rows
 from anofel.games.weak import replaced
 from anofel.learning.build import trainer_of
 from anofel.models.integer_model import IntegerModel
@@ -167,7 +167,7 @@ class SumLikelihood(Adversary):
         model = IntegerModel.from_bytes(evidence.challenge.models[0])
         return make_update(trainer_of(task), model, _dataset(rows, task), Plan.of(task)).astype(np.float64)
 
-    def bound(self, setting: Setting) -> float:
+    def bound(self, setting: GameSetting) -> float:
         """Return what the best test reaches: (1 + γ)/2 with the exact γ of the noise, for *replace*."""
         plan = Plan.of(setting.task(0))
         sensitivity = plan.sensitivity("replace").l2
