@@ -11,8 +11,8 @@ from anofel.games.adversaries.catalogue import CATALOGUE
 from anofel.games.play import Score
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "bench"))
-import _games_page  # noqa: E402
-import games  # noqa: E402
+import _games_page
+import games
 
 
 def score(plays: int, wins: int, name: str = "post-time", weakened: str = "") -> Score:
