@@ -57,14 +57,14 @@ def test_the_page_has_every_adversary_and_bold_for_what_is_lost(
     record.add(score(20, 20, name="task-counts"))
     record.write()
     page = tmp_path / "games.md"
-    page.write_text(f"before\n{_games_page.BEGIN}\nold\n{_games_page.END}\nafter\n")
+    page.write_text(f"before\n{_games_page.BEGIN}\nSTALE\n{_games_page.END}\nafter\n")
     monkeypatch.setattr(_games_page, "RESULTS", tmp_path)
     monkeypatch.setattr(_games_page, "PAGE", page)
     _games_page.write_page()
     text = page.read_text()
     assert text.startswith("before")
     assert text.endswith("after\n")
-    assert "old" not in text
+    assert "STALE" not in text
     lines = {line.split(" | ")[0].strip("| "): line for line in text.splitlines() if line.startswith("| ")}
     assert {found.name for found in CATALOGUE} <= set(lines)
     assert "`post-when-ready` 20 of 20" in lines["post-time"]

@@ -139,7 +139,7 @@ class FailedTraining(Adversary):
 
     def guess(self, evidence: Evidence) -> int | None:
         """Say D_1 if a post is missing."""
-        return 1 if len(evidence.challenge.posts) < 1 + Failing.helpers else None
+        return int(len(evidence.challenge.posts) < 1 + Failing.helpers)
 
 
 class SumLikelihood(Adversary):
