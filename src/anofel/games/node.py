@@ -164,12 +164,15 @@ class PartyBoard:
 
     # Writing
 
-    def upload(self, data: bytes | Path) -> Blob:
-        """Store a blob."""
+    def upload(self, data: bytes | Path, *, ticket: bytes = b"") -> Blob:
+        """Store a blob; its ticket goes with it."""
         content = data if isinstance(data, bytes) else data.read_bytes()
         stored = self.node.board.upload(content)
         self.ask(
-            "PUT", f"/v1/blobs/{stored.sha256.hex()}", sent=len(content), received=len(stored.to_bytes())
+            "PUT",
+            f"/v1/blobs/{stored.sha256.hex()}",
+            sent=len(content) + len(ticket),
+            received=len(stored.to_bytes()),
         )
         return stored
 

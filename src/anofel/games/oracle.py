@@ -152,7 +152,6 @@ class Oracle:
         self._venue = GameVenue(self._parts, cast(KeyDirectory, self.keys))
         self.node = Node(self._venue.board)
         self._certifier = SimulatedCertifier(self._venue)
-        self._ownership = self.keys.ownership_verifier(threads=1)
         self.node.next_block()
         return self.node.followed.state
 
@@ -208,7 +207,7 @@ class Oracle:
         }
         unlock = make_directory(path, aux.rows, self.node.board.genesis_hash, settings)
         with RoleDirectory.open(path / "role", unlock, role=ROLE) as directory:
-            certify(directory, self._certifier.secret, self.keys.provers, self._ownership)
+            certify(directory, self._certifier, self.keys.provers)
         made = Party(
             f"client {number}",
             aux.task,

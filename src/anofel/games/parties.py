@@ -22,10 +22,10 @@ from anofel.learning.certified import dataset_digest
 from anofel.models.integer_model import IntegerModel
 from anofel.models.parameters import Layout
 from anofel.network.transport import Refused
-from anofel.phase1_setup.step1b_certification import fresh_nonce, issue_certificate, request_certificate
+from anofel.phase1_setup.step1b_certification import fresh_nonce, request_certificate
 from anofel.phase2_training.step4_local_training import contribute
 from anofel.phase2_training.step4_training_process import TrainingProcess
-from anofel.primitives import CertifierSecret, Commitment, MasterSecret
+from anofel.primitives import Commitment, MasterSecret
 from anofel.privacy.plan import Plan
 from anofel.privacy.protect import ProtectedUpdate
 from anofel.proofs.keys import KeyDirectory
@@ -45,7 +45,7 @@ from anofel.roles.client.role import Client
 from anofel.roles.client.task import CheckedTask
 from anofel.roles.client.turn import PostMaker
 from anofel.roles.directory import RoleDirectory, Setting
-from anofel.simulation.people import Provers
+from anofel.simulation.people import Provers, SimulatedCertifier
 from anofel.studies.dataset import Dataset
 from anofel.tasks.task import Task
 
@@ -183,7 +183,7 @@ def make_directory(path: Path, rows: Rows, genesis: GenesisHash, settings: dict[
     return unlock
 
 
-def certify(directory: RoleDirectory, certifier: CertifierSecret, provers: Provers, verifier: Any) -> None:
+def certify(directory: RoleDirectory, certifier: SimulatedCertifier, provers: Provers) -> None:
     """Let a certifier sign the client's data (step 1.b, first half)."""
     settings, nonce = ClientSettings.of(directory.config), fresh_nonce()
     d = dataset_digest(load_data(directory.path, settings))
@@ -191,14 +191,14 @@ def certify(directory: RoleDirectory, certifier: CertifierSecret, provers: Prove
         master_secret(directory.secrets),
         d,
         settings.dataset_type,
-        certifier=certifier.public_key(),
+        certifier=certifier.key,
         nonce=nonce,
         prover=provers.ownership,
     )
-    signed = issue_certificate(request, secret=certifier, nonce=nonce, verifier=verifier)
+    signed = certifier.issue(request, nonce)
     document = CertificateDocument(
         genesis=directory.config.genesis_hash,
-        certifier=certifier.public_key().to_bytes(),
+        certifier=certifier.key.to_bytes(),
         d=d.to_bytes(),
         mpk=request.mpk.to_bytes(),
         dt=DATASET_TYPE,

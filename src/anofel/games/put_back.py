@@ -119,7 +119,7 @@ class _Uploaded:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._board, name)
 
-    def upload(self, data: bytes) -> Any:
+    def upload(self, data: bytes, *, ticket: bytes = b"") -> Any:  # noqa: ARG002 - they are there
         return self._stored[data]
 
 
