@@ -75,8 +75,11 @@ class PostsInOrder(PostsWhenReady):
         turn = PlayedClient._begin(self, checked, sitting)
         if turn is None or turn.skipped:
             return turn
-        turn_of = sitting.clients.position(self.own_commitment()) % WINDOW
-        return self._moved(turn, sitting.iteration.opened_at + POST_FROM + turn_of)
+        place = sitting.clients.position(self.own_commitment()) % WINDOW
+        return self._moved(turn, sitting.iteration.opened_at + POST_FROM + place)
+
+    def linger(self, seconds: float) -> None:
+        """Send at once."""
 
 
 class OwnMoment(PlayedClient):
