@@ -393,6 +393,10 @@ class Oracle:
         self.weakening, self._around = weakening, weakening.around(self)
         self._around.__enter__()
         self.committees = [weakening.committee(c.scheme, c.key, c.members) for c in self.committees]
+        self._certifier = SimulatedCertifier(
+            self._venue
+        )  # the one before knows the rows of those who retired
+        self.node.next_block()
 
     # Time
 
