@@ -11,8 +11,20 @@ from typing import Annotated, Any, Final
 import typer
 from typer.core import TyperGroup
 
-from anofel.cli import aggregator, board, ca, certifier, client, deploy, model, node, owner, setup, study
-from anofel.cli import aggregator, ca, certifier, client, deploy, game, model, node, owner, setup, study
+from anofel.cli import (
+    aggregator,
+    board,
+    ca,
+    certifier,
+    client,
+    deploy,
+    game,
+    model,
+    node,
+    owner,
+    setup,
+    study,
+)
 from anofel.cli.audit import audit
 from anofel.cli.demo import demo
 from anofel.cli.evidence import evidence

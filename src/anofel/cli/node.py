@@ -460,10 +460,8 @@ def status(
     from anofel.cli.node_status import status_of_directory, status_of_url
 
     is_url = board.startswith(("http://", "https://"))
-    found = status_of_url(board, ca_file) if is_url else status_of_directory(Path(board))
-    _show(board, found, as_json=as_json)
     found = status_of_url(board, ca_file, proxy) if is_url else status_of_directory(Path(board))
-    _show(board, found if as_json else for_people(found), as_json=as_json)
+    _show(board, found, as_json=as_json)
 
 
 @app.command()
