@@ -154,6 +154,10 @@ class PartyBoard:
             on_block(block)
         return len(new)
 
+    def holds(self, _posting: bytes) -> bool | None:
+        """Whether a posting is on the board: the state says it, as to whoever follows whole blocks."""
+        return None
+
     def poll_seconds(self) -> float:
         """The oracle polls for its parties, once in a block."""
         return 0.0
