@@ -31,6 +31,7 @@ class Recorder:
         self.paths.append((handler.command, handler.path))
         path = re.sub(r"[0-9a-f]{64}", "<hash>", handler.path)
         path = re.sub(r"from=\d+", "from=<height>", path)
+        path = re.sub(r"ticket=[\w=-]+", lambda found: f"ticket=<{len(found[0])}>", path)
         headers = tuple((name, value) for name, value in handler.headers.items() if name != "Host")
         self.heads.append((handler.command, path, headers))
         if handler.command != "GET":
