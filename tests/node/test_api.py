@@ -476,7 +476,7 @@ def test_headers_are_given_without_reading_postings(
     monkeypatch.setattr(
         reader._store, "_rows", lambda query, *values: asked.append(query) or rows(query, *values)
     )
-    blocks = unframe(b"".join(reader.framed(1, 3, 4 << 20, with_postings=False)))
+    blocks = unframe(b"".join(reader.framed(1, 3, 4 << 20, read=reader.signed_header)))
     assert [block.header.height for block in blocks] == [1, 2, 3]
     assert all(block.commit and not block.postings for block in blocks)
     assert not any("posting" in query for query in asked)

@@ -143,7 +143,7 @@ class Killed(BaseException):
 def arm(client: Client, moment: str) -> None:
     """Let the client die at a moment, once."""
 
-    def die(*_: object) -> None:
+    def die(*_: object, **__: object) -> None:
         raise Killed
 
     board, post = client.board, client.board.post

@@ -44,7 +44,7 @@ needs_openssl = pytest.mark.skipif(shutil.which("openssl") is None, reason="the 
 
 def parties(ports: dict[str, int]) -> str:
     """The page's parties, with addresses on this machine and numbers that do not take hours."""
-    (text,) = re.findall(r"^```toml\n(.+?)^```", PAGE, re.M | re.S)
+    text, *_ = re.findall(r"^```toml\n(.+?)^```", PAGE, re.M | re.S)
     assert text.strip() in re.sub(r" +#.*", "", (ROOT / "examples" / "parties.toml").read_text())
     text = text.replace('name = "Lung registry"', f'name = "Lung registry"\nnumbers = ["{QUICK}"]')
     text += f'options = ["--early-end"]\nrun_options = ["--end-after {len(WARDS)}"]\n'

@@ -44,6 +44,8 @@ class TorchMissing(InvalidInput):
 class TrainerMissing(TrainerRefused):
     """A custom task has no trainer here."""
 
+    code = "trainer-missing"
+
 
 OwnTrainerName = str | FlowerApp
 """What a custom task is trained by: ``module:function``, a Flower app, or empty for nothing."""
