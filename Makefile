@@ -13,6 +13,7 @@ export OMP_NUM_THREADS ?= 1
 export NO_MKDOCS_2_WARNING := 1
 
 .PHONY: verifier help demo test test-slow test-lowest test-faults lint format bench bench-long docs wheel wheels lock setup engine engine-for-tests \
+	object-storage object-storage-for-tests \
 	prerequisites clean
 
 help: ## list the targets
@@ -62,6 +63,15 @@ engine-for-tests:
 	@test -x .engine/cometbft || if command -v $(GO) >/dev/null; then $(MAKE) --no-print-directory engine; \
 	else echo "Go ('$(GO)') was not found, so CometBFT is not built and tests with real engines are skipped."; fi
 
+# A real S3 server, for the tests of blobs in object storage alone.
+object-storage: ## build versitygw, the S3 server of the tests
+	@command -v $(GO) >/dev/null || { echo "versitygw is built with Go ('$(GO)' was not found)."; exit 2; }
+	GOBIN=$(abspath .engine) GOFLAGS=-mod=mod CGO_ENABLED=0 $(GO) install -trimpath -ldflags='-s -w' github.com/versity/versitygw/cmd/versitygw@v1.8.0
+
+object-storage-for-tests:
+	@test -x .engine/versitygw || if command -v $(GO) >/dev/null; then $(MAKE) --no-print-directory object-storage; \
+	else echo "Go ('$(GO)') was not found, so versitygw is not built and tests with an S3 server are skipped."; fi
+
 # The page that checks a board in a browser. Its tool is pinned beside the crate (crates/anofel-wasm/Cargo.toml).
 WASM_TARGET := wasm32-unknown-unknown
 VERIFIER_TOOLS := $(abspath .verifier-tools)
@@ -82,11 +92,11 @@ demo: setup ## set up and run the demo: every role a process, two real studies
 
 # The whole workspace, also the bridge that has no Rust tests: cargo then chooses the same
 # features as for the package and compiles no dependency twice.
-test: setup engine-for-tests $(BIN)/.torch ## set up and run every default test
+test: setup engine-for-tests object-storage-for-tests $(BIN)/.torch ## set up and run every default test
 	cargo test --release --locked --workspace
 	$(BIN)/python -m pytest -n 2
 
-test-slow: setup engine-for-tests $(BIN)/.torch ## the tests that take minutes
+test-slow: setup engine-for-tests object-storage-for-tests $(BIN)/.torch ## the tests that take minutes
 	cargo test --release --locked --workspace -- --ignored
 	$(BIN)/python -m pytest -m slow
 

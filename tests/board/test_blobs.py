@@ -62,8 +62,8 @@ def test_a_blob_comes_back_as_it_was(store, data):
     assert has(store, name)
     assert store.length(name) == len(data)
     assert store.read(name) == data
-    assert store.path(name).read_bytes() == data
-    assert store.path(name).relative_to(store.directory).parts == (
+    assert store.files.path(name).read_bytes() == data
+    assert store.files.path(name).relative_to(store.directory).parts == (
         name.hex()[:2],
         name.hex()[2:4],
         name.hex(),
@@ -245,7 +245,7 @@ def test_an_unreferenced_blob_is_kept_up_to_the_height_of_its_receipt(store):
     assert store.read(name) == b"x"
     assert store.prune(11) == 1
     assert not has(store, name)
-    for ask in (store.read, store.length, store.path, store.open_range, lambda n: store.pin(n, None)):
+    for ask in (store.read, store.length, store.open_range, lambda n: store.pin(n, None)):
         with pytest.raises(BlobUnknown, match="There is no blob"):
             ask(name)
     assert store.usage() == Usage(0, 0, 0)
@@ -295,7 +295,7 @@ def test_a_range_that_is_open_survives_pruning(store):
 
 
 def test_what_is_not_known_is_refused(store):
-    for ask in (store.read, store.length, store.path, lambda n: store.pin(n, None)):
+    for ask in (store.read, store.length, lambda n: store.pin(n, None)):
         with pytest.raises(BlobUnknown, match="There is no blob"):
             ask(bytes(32))
     assert not has(store, bytes(32))
@@ -315,10 +315,10 @@ def test_senseless_questions_are_refused(store):
 
 def test_a_damaged_file_is_noticed(store):
     name = put(store, b"right")
-    store.path(name).write_bytes(b"wrong")
+    store.files.path(name).write_bytes(b"wrong")
     with pytest.raises(BlobHashMismatch, match="damaged on the disk"):
         store.read(name)
-    store.path(name).write_bytes(b"wr")
+    store.files.path(name).write_bytes(b"wr")
     with pytest.raises(BlobLengthMismatch, match="shorter"):
         store.read(name)
 

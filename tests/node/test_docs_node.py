@@ -61,7 +61,7 @@ def test_rules_are_in_the_same_words(module: ModuleType, heading: str, number: i
 
 def test_every_setting_is_documented_with_its_default() -> None:
     table = PAGE.split("| name | default | means |")[1].split("\n\n")[0]
-    assert re.findall(r"`([a-z_]+)`", table) == list(vars(NodeConfig()))
+    assert re.findall(r"`([a-z0-9_]+)`", table) == list(vars(NodeConfig()))
     assert "300, 2000" in table
     assert NodeConfig().max_blob_bytes == 100 << 30
     assert NodeConfig().max_pending_bytes == 10 << 30

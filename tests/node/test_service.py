@@ -261,7 +261,7 @@ def test_health_tells_when_a_committee_key_cannot_be_read(
     with node.blobs.begin(name, 5, expires=1 << 40) as upload:
         upload.write(b"a key")
         upload.finish()
-    path = node.blobs.path(name)
+    path = node.blobs.files.path(name)
     shares = CommitteeShares(NO, name, (), 2, 0)
     node.state.committees[NO] = Committee(NO, 0, shares)
     service = NodeService(node)
@@ -307,7 +307,7 @@ def test_health_tells_when_anything_that_is_kept_for_ever_cannot_be_read(
     first = node.blobs.kept_for_ever(b"", 10)
     assert first == sorted(names[1:])[:2], "a part, and nothing that may expire"
     for name in (names[0], max(names[1:])):
-        node.blobs.path(name).write_bytes(b"rotten")
+        node.blobs.files.path(name).write_bytes(b"rotten")
     service = NodeService(node)
 
     async def play() -> tuple[int, str, str]:

@@ -5,6 +5,7 @@ import os
 import time
 from base64 import urlsafe_b64encode
 from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import TimeoutError as FutureTimeout
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,10 +16,12 @@ from anofel.board.attachments import AttachmentMissing
 from anofel.board.tickets import role_ticket
 from anofel.ids import BlobHash
 from anofel.messages import Blob
+from anofel.node.files import NodeConfig
 from anofel.node.replicated import blobs
 from anofel.pki.certificates import Purpose
 from anofel.proofs.keys import KeyDirectory
 from anofel.storage.blobs.errors import BlobError
+from tests.board.s3_server import ACCESS, SECRET, S3Server
 from tests.node.support import OCTETS, SECONDS, wait_until
 from tests.replicated.holders import Serving, dead, serving
 from tests.replicated.support import Validators, make_validators, needs_engine
@@ -139,7 +142,7 @@ def test_a_damaged_or_lost_blob_is_fetched_again(validators: Validators, tmp_pat
         keep(holders[0], data)
         store, node = holders[0].node.blobs, holders[0].node
         for harm in (lambda path: path.write_bytes(b"rotten"), lambda path: path.unlink()):
-            harm(store.path(name))
+            harm(store.files.path(name))
             read = node._with_blobs(
                 node.state, lambda: node._committed.verifier.openings._attachments.read(name)
             )
@@ -173,6 +176,39 @@ def test_a_holder_that_gives_other_bytes_is_passed_over(validators: Validators, 
     with serving(validators, tmp_path, 0, 1, 2) as holders:
         name = keep(holders[1], data)
         keep(holders[2], data)
-        holders[2].node.blobs.path(name).write_bytes(os.urandom(2_000))
+        holders[2].node.blobs.files.path(name).write_bytes(os.urandom(2_000))
         holders[0].node.holders.fetch(name, 50, [2]).result(SECONDS)
         assert holders[0].node.blobs.read(name) == data
+
+
+def test_a_validator_whose_bucket_loses_blobs_or_does_not_answer_fetches_and_waits(
+    validators: Validators, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server, data = S3Server(tmp_path / "s3"), os.urandom(3_000)
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", ACCESS)
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
+    monkeypatch.setattr("anofel.storage.blobs.s3.TRIES", 0)
+    begun = validators.copy(0, tmp_path / "begun" / "node0")
+    validators.copy(1, tmp_path / "begun" / "node1")
+    (begun / "node.toml").write_bytes(NodeConfig(s3=server.config).to_toml())
+    try:
+        with serving(replace(validators, directory=begun.parent), tmp_path, 0, 1) as holders:
+            node = holders[0].node
+            name = keep(holders[1], data)
+            assert upload(validators, 1, data).status_code == 503, "two of four are no quorum"
+            assert list(server.objects().values()) == [data], "it was sent to the other, into the bucket"
+            (path,) = (server.path(found) for found in server.objects())
+            read = node._committed.verifier.openings._attachments.read
+            for harm in (lambda: path.write_bytes(b"rotten"), path.unlink):
+                harm()
+                assert node._with_blobs(node.state, lambda: read(name)) == data
+                assert node.blobs.is_sound(name)
+            server.stop()
+            with ThreadPoolExecutor(1) as thread:
+                waiting = thread.submit(node._with_blobs, node.state, lambda: read(name))
+                with pytest.raises(FutureTimeout):
+                    waiting.result(3)
+                server.start()
+                assert waiting.result(SECONDS) == data
+    finally:
+        server.stop()

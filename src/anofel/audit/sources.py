@@ -17,7 +17,7 @@ from pathlib import Path
 from anofel.audit.archive import Archive
 from anofel.audit.auditor import UnreadableBlock
 from anofel.board import snapshot
-from anofel.board.attachments import Attachments, DamagedBlob
+from anofel.board.attachments import AttachmentMissing, Attachments, DamagedBlob
 from anofel.board.chain import InvalidBlock, verify_commit
 from anofel.board.validators import Eras
 from anofel.disk.files import read_small_file
@@ -26,13 +26,14 @@ from anofel.ids import BlobHash
 from anofel.light_client.remote import fetch_blob, remote_blocks, remote_height, remote_signed_height
 from anofel.messages import Block, Genesis, Header
 from anofel.network.transport import Transport
+from anofel.node.files import kept_blob_files
 from anofel.node.signed import SIGNED, SignedFile
 from anofel.proofs.keys import read_key_file
 from anofel.proofs.statements import RegistrationVerifier, SubmissionVerifier
 from anofel.storage.attachments import DirectoryAttachments
+from anofel.storage.blobs.files import PlaceUnreachable, StoredAttachments
 from anofel.storage.blocks import GENESIS, BlockStore, StoreError
 
-BLOBS = "blobs"
 SCRATCH_BYTES = 1 << 30
 """How much of a remote board's blobs is kept while it is audited; the oldest make room."""
 SIGNED_SECONDS = 2.0
@@ -100,13 +101,17 @@ def open_source(
 class _Blobs:
     """Blobs of a directory; whatever keeps one from being read is one sentence."""
 
-    def __init__(self, blobs: DirectoryAttachments) -> None:
+    def __init__(self, blobs: Attachments) -> None:
         self._blobs = blobs
 
     def read(self, sha256: BlobHash) -> bytes:
-        """Return a blob. Raises ``AttachmentMissing`` and ``DamagedBlob``."""
+        """Return a blob. Raises ``AttachmentMissing``, ``DamagedBlob``, ``PeerUnreachable``."""
         try:
             return self._blobs.read(sha256)
+        except AttachmentMissing as error:
+            if isinstance(error.__cause__, PlaceUnreachable):  # nothing is known of the blob
+                raise PeerUnreachable(str(error)) from error
+            raise
         except OSError as error:
             reason = error.strerror or error
             raise DamagedBlob(sha256, f"cannot be read: {reason}") from error
@@ -146,7 +151,7 @@ def _directory(directory: Path, store: BlockStore) -> BoardSource:
         genesis=store.genesis,
         registration_key=read_key_file(directory / "registration.verification.key"),
         submission_key=read_key_file(directory / "submission.verification.key"),
-        attachments=_Blobs(DirectoryAttachments(directory / BLOBS)),
+        attachments=_Blobs(StoredAttachments(kept_blob_files(directory))),
         blocks=_stored_blocks(store, height),
         height=height,
         height_now=partial(_stored_height_now, store, height),

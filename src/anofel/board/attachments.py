@@ -13,8 +13,8 @@ class AttachmentMissing(AnofelError):
 
     code = "attachment-missing"
 
-    def __init__(self, sha256: BlobHash) -> None:
-        super().__init__(f"The blob {sha256.hex()} is needed to verify the board, and is not here.")
+    def __init__(self, sha256: BlobHash, how: str = "is not here") -> None:
+        super().__init__(f"The blob {sha256.hex()} is needed to verify the board, and {how}.")
         self.sha256 = sha256
 
 

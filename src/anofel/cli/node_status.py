@@ -9,6 +9,7 @@ def status_of_directory(directory: Path) -> dict[str, Any]:
     """Read a directory, also while its node runs. Raises ``StoreError``."""
     from anofel.node.files import BLOBS
     from anofel.node.reader import BlockReader
+    from anofel.storage.blobs.index import stored_bytes
     from anofel.storage.blocks import FILE, GENESIS, StoreError, read_genesis
 
     if not (directory / GENESIS).exists():
@@ -31,7 +32,7 @@ def status_of_directory(directory: Path) -> dict[str, Any]:
         if header is not None:
             found |= {"height": header.height, "tip": header.hash(genesis.hash).hex(), "time": header.time}
     found["board_bytes"] = _size(directory, f"{FILE}*")
-    found["blob_bytes"] = _size(directory / BLOBS, "**/*")
+    found["blob_bytes"] = stored_bytes(directory / BLOBS)
     return found
 
 

@@ -12,11 +12,12 @@ from anofel.errors import AnofelError
 from anofel.ids import BlobHash, GenesisHash, PostingId
 from anofel.light_client.client import LightClient
 from anofel.messages import Block
+from anofel.node.files import kept_blob_files
 from anofel.node.reader import BlockReader
 from anofel.page.facts import BoardFacts, facts_of
 from anofel.proofs.keys import read_key_file
 from anofel.proofs.statements import RegistrationVerifier, SubmissionVerifier
-from anofel.storage.attachments import DirectoryAttachments
+from anofel.storage.blobs.files import StoredAttachments
 from anofel.storage.blocks import BlockStore
 from anofel.storage.replay import replay
 
@@ -61,7 +62,7 @@ class BoardOnDisk(_ReadBoard):
         """Open a directory that may be in use. Raises ``StoreError``, ``InvalidInput``."""
         store = BlockStore(directory, read_only=True)
         try:
-            attachments = DirectoryAttachments(directory / "blobs")
+            attachments = StoredAttachments(kept_blob_files(directory))
             verifier = Verifier(
                 store.genesis.hash,
                 RegistrationVerifier.from_bytes(read_key_file(directory / "registration.verification.key")),

@@ -18,7 +18,8 @@ import os
 import secrets
 import ssl
 import time
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NoReturn, TypeVar
@@ -50,7 +51,16 @@ HURRY: Final = 10.0
 RETRIED: Final = frozenset({429, 502, 503, 504})
 """Statuses that say: not now."""
 
-Body = bytes | Path
+
+@dataclass(frozen=True)
+class Pieces:
+    """A body that is opened again for every attempt."""
+
+    length: int
+    open: Callable[[], AbstractContextManager[Iterable[bytes]]]
+
+
+Body = bytes | Path | Pieces
 """What is sent; a file is read again for every attempt."""
 Believe = Callable[["Refused", int], "Refused | None"]
 """What to raise for a refusal that so many different nodes gave; None to ask the next node."""
@@ -339,6 +349,8 @@ def _content(stack: contextlib.ExitStack, body: Body) -> tuple[Iterator[bytes], 
     """Return the body in pieces and its length."""
     if isinstance(body, bytes):
         return iter([body]), len(body)
+    if isinstance(body, Pieces):
+        return iter(stack.enter_context(body.open())), body.length
     try:
         file = stack.enter_context(body.open("rb"))
     except OSError as error:

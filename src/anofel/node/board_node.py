@@ -2,16 +2,16 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from anofel.board.state import Phase, State
 from anofel.ids import BlobHash, PostingId, SharesId, TaskId
 from anofel.messages import Blob, Genesis, Receipt, receipt_bytes
-from anofel.node.files import BLOBS, NodeConfig, NodeFiles
+from anofel.node.files import BLOBS, NodeConfig, NodeFiles, blob_files
 from anofel.node.metrics import Metrics
 from anofel.node.outlines import Outlines
 from anofel.node.transient import is_transient
 from anofel.storage.blobs import retention
+from anofel.storage.blobs.errors import disk_errors
 from anofel.storage.blobs.store import BlobStore
 
 
@@ -57,11 +57,14 @@ class BoardNode:
     # Blobs
 
     @staticmethod
-    def open_blobs(directory: Path, config: NodeConfig) -> BlobStore:
+    def open_blobs(files: NodeFiles) -> BlobStore:
         """Open the blobs of a node; half of what may be pending is for uploads with a ticket."""
+        directory, config = files.directory / BLOBS, files.config
+        with disk_errors(directory):
+            place = blob_files(files)
         pending = config.max_pending_bytes
         return BlobStore(
-            directory / BLOBS, config.max_blob_bytes, pending, config.min_free_bytes, pending // 2
+            directory, config.max_blob_bytes, pending, config.min_free_bytes, pending // 2, place
         )
 
     @property

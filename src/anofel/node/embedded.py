@@ -28,7 +28,7 @@ from anofel.errors import AnofelError
 from anofel.messages import Block, Header, Posting, Vote
 from anofel.messages.postings import posting_id
 from anofel.node.board_node import AcceptedPosting, BoardNode
-from anofel.node.files import BLOBS, NodeFiles, read_node
+from anofel.node.files import NodeFiles, read_node
 from anofel.node.metrics import Metrics
 from anofel.node.outlines import Outlines
 from anofel.node.signed import (
@@ -44,8 +44,8 @@ from anofel.node.transient import is_transient
 from anofel.node.wall_clock import WallClock
 from anofel.proofs.statements import RegistrationVerifier, SubmissionVerifier
 from anofel.serving.rare_log import RareLog
-from anofel.storage.attachments import DirectoryAttachments
 from anofel.storage.blobs import retention
+from anofel.storage.blobs.files import StoredAttachments
 from anofel.storage.blocks import BlockStore, StoreError
 from anofel.storage.replay import replay
 
@@ -88,14 +88,14 @@ class EmbeddedNode(BoardNode):
         try:
             self._signed = self._open_signed(directory / SIGNED, last_signed)
             try:
-                self.blobs = self.open_blobs(directory, self.config)
+                self.blobs = self.open_blobs(self.files)
             except BaseException:
                 self._signed.close()
                 raise
         except BaseException:
             self.store.close()
             raise
-        self._attachments = DirectoryAttachments(directory / BLOBS)
+        self._attachments = StoredAttachments(self.blobs.files)
         try:
             self._verifier = Verifier(
                 self.genesis.hash,

@@ -41,6 +41,10 @@ from anofel.proofs.keys import (
     read_key_file,
     served_name,
 )
+from anofel.storage.blobs.errors import disk_errors
+from anofel.storage.blobs.files import HERE, BlobFiles, DirectoryFiles
+from anofel.storage.blobs.s3 import S3Config, S3Files, s3_name
+from anofel.storage.blobs.store import kept_in
 from anofel.storage.blocks import GENESIS, StoreError, read_genesis
 
 CONFIG: Final = "node.toml"
@@ -73,6 +77,8 @@ class NodeConfig:
     """Uploads and blobs that no posting names yet."""
     min_free_bytes: Positive = GIB // 4
     """What uploads leave free on the disk, so that blocks always find room."""
+    s3: S3Config | None = None
+    """Where blobs are kept, if not in the directory."""
     onion: str = ""
     """Where the board is reached through Tor, http://….onion; its page announces it."""
 
@@ -84,8 +90,10 @@ class NodeConfig:
     def to_toml(self) -> bytes:
         """Write the file."""
         lines = ["# How this node runs. What the board is stands in genesis.bin."]
-        lines += [f"{name} = {value}" for name, value in vars(self).items() if name != "onion"]
+        lines += [f"{name} = {value}" for name, value in vars(self).items() if name not in ("onion", "s3")]
         lines += [f'onion = "{self.onion}"'] if self.onion else []
+        if self.s3 is not None:
+            lines += ["", "[s3]", *(f'{name} = "{value}"' for name, value in vars(self.s3).items() if value)]
         return ("\n".join(lines) + "\n").encode()
 
 
@@ -159,6 +167,29 @@ def read_node(directory: Path) -> NodeFiles:
             for role in ROLES
         },
     )
+
+
+def blob_files(files: NodeFiles) -> BlobFiles:
+    """Return where a node keeps blobs. Raises ``InvalidInput``, ``PlaceUnreachable``."""
+    config = files.config.s3
+    if config is None:
+        return DirectoryFiles(files.directory / BLOBS)
+    return S3Files(config, s3_name(config, files.genesis.hash, files.holder))
+
+
+def kept_blob_files(directory: Path) -> BlobFiles:
+    """Return where the node of a directory, or of a copy of it, kept blobs when it last ran.
+
+    Raises ``InvalidInput``, ``BlobStoreUnwritable``.
+    """
+    where = kept_in(directory / BLOBS)
+    if where == HERE:
+        return DirectoryFiles(directory / BLOBS)
+    config = read_toml(directory / CONFIG, NodeConfig).s3
+    if config is None:
+        raise InvalidInput(f"Blobs are kept in {where}, and {directory / CONFIG} has no [s3].")
+    with disk_errors(directory / BLOBS):
+        return S3Files(config, where)
 
 
 def read_place(directory: Path) -> int | None:

@@ -28,7 +28,7 @@ from anofel.board.validators import Era, Eras
 from anofel.errors import AnofelError, InvalidSignature, VerificationError
 from anofel.ids import BlobHash
 from anofel.messages import Blob, Genesis, Receipt, receipt_bytes
-from anofel.network.transport import OCTETS, Transport
+from anofel.network.transport import OCTETS, Pieces, Transport
 from anofel.node.replicated.network import Network, present
 from anofel.pki.certificates import Identity, Purpose, last_second, verify_chain
 from anofel.storage.blobs.store import BlobStore
@@ -169,7 +169,12 @@ class Holders:
         path = f"/v1/blobs/{blob.sha256.hex()}?keep=here" + (f"&ticket={quote(ticket)}" if ticket else "")
         try:
             return holder.transport.ask(
-                "PUT", path, read, body=self._store.path(blob.sha256), content_type=OCTETS, codes=None
+                "PUT",
+                path,
+                read,
+                body=Pieces(blob.length, partial(self._store.open_range, blob.sha256)),
+                content_type=OCTETS,
+                codes=None,
             )
         except (AnofelError, ValueError, OSError) as error:
             log.warning("Holder %d did not take a blob: %s", holder.number, error)

@@ -39,7 +39,7 @@ from anofel.ids import BlobHash, PostingId
 from anofel.messages import Block, Header, Posting
 from anofel.messages.postings import posting_id
 from anofel.node.board_node import BoardNode
-from anofel.node.files import BLOBS, NodeFiles, read_node
+from anofel.node.files import NodeFiles, read_node
 from anofel.node.metrics import Metrics
 from anofel.node.outlines import Outlines
 from anofel.node.replicated.abci import CheckedTx, Decided, InitChain, Proposal
@@ -48,8 +48,8 @@ from anofel.node.replicated.network import Network, present, read_network
 from anofel.node.replicated.slow import SlowChecks, wait
 from anofel.proofs.statements import RegistrationVerifier, SubmissionVerifier
 from anofel.serving.rare_log import RareLog
-from anofel.storage.attachments import DirectoryAttachments
 from anofel.storage.blobs import retention
+from anofel.storage.blobs.files import StoredAttachments
 from anofel.storage.blocks import BlockStore, StoreError
 from anofel.storage.replay import last_state
 
@@ -109,7 +109,7 @@ class ReplicatedNode(BoardNode):
         self.metrics, self.outlines = Metrics(), Outlines()
         self.store = BlockStore(directory, self.genesis)
         try:
-            self.blobs = self.open_blobs(directory, self.config)
+            self.blobs = self.open_blobs(self.files)
         except BaseException:
             self.store.close()
             raise
@@ -118,7 +118,7 @@ class ReplicatedNode(BoardNode):
             self.genesis.hash,
             RegistrationVerifier.from_bytes(self.files.keys["registration"]),
             SubmissionVerifier.from_bytes(self.files.keys["submission"]),
-            DirectoryAttachments(directory / BLOBS),
+            StoredAttachments(self.blobs.files),
         )
         self._filled: _Filled | None = None
         self._stopping = threading.Event()

@@ -7,7 +7,7 @@ that is ``REMOVING`` means that its file may be there.
 
 import contextlib
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -51,6 +51,16 @@ class Entry:
     def pinned(self) -> bool:
         """Whether a posting names it."""
         return self.standing == NAMED
+
+
+def stored_bytes(directory: Path) -> int:
+    """Say how many bytes the index of a directory knows of, also while a process owns it."""
+    if not (directory / INDEX_FILE).exists():
+        return 0
+    with contextlib.closing(
+        sqlite3.connect(f"{(directory / INDEX_FILE).resolve().as_uri()}?mode=ro", uri=True)
+    ) as found:
+        return int(found.execute("SELECT coalesce(sum(length), 0) FROM blob WHERE state = 0").fetchone()[0])
 
 
 class BlobIndex:
@@ -176,12 +186,14 @@ class BlobIndex:
         if standing != NAMED:
             self._unnamed[standing] += num_bytes
 
-    def drop_upload(self, name: str, arrived: int, came: int) -> None:
-        """Free the bytes of an upload whose file is gone.
+    def drop_upload(self, name: str, arrived: int, came: int, *, is_gone: bool = True) -> None:
+        """Free the bytes of an upload; the row goes if its file is gone.
 
         On a full disk the row may stay until the next start; it reserves nothing.
         """
         self._arriving[came] -= arrived
+        if not is_gone:
+            return
         with contextlib.suppress(sqlite3.Error), self._transaction():
             self._connection.execute("DELETE FROM upload WHERE name = ?", (name,))
 
@@ -216,14 +228,20 @@ class BlobIndex:
             self._count(standing, -length)
         return len(rows)
 
-    def finish_removal(self) -> None:
-        """Confirm that the files are gone, and forget them."""
+    def finish_removal(self, names: Sequence[BlobHash]) -> None:
+        """Confirm that files are gone, and forget them."""
         with self._transaction():
-            self._connection.execute("DELETE FROM blob WHERE state = ?", (REMOVING,))
+            self._connection.executemany(
+                "DELETE FROM blob WHERE sha256 = ? AND state = ?", [(name, REMOVING) for name in names]
+            )
 
     def unfinished_removals(self) -> list[BlobHash]:
         """Blobs whose files may still be there."""
         return self._digests("SELECT sha256 FROM blob WHERE state = 1")
+
+    def names(self) -> list[BlobHash]:
+        """Name every blob that is there."""
+        return self._digests("SELECT sha256 FROM blob WHERE state = 0")
 
     def unfinished_uploads(self) -> list[BlobHash]:
         """Blobs whose files may be there although no row says so."""

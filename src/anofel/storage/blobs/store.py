@@ -1,26 +1,28 @@
-"""A directory of blobs, each named by its SHA-256.
+"""Blobs, each named by its SHA-256: an index in a directory, and their bytes there or in object storage.
 
     with store.begin(sha256, length, expires=height) as upload:
         for chunk in chunks:
             upload.write(chunk)
         upload.finish()
 
-``finish`` returns when the blob is on the disk and will survive a power failure, so a receipt may be signed
-then. ``docs/blobs.md`` says how a crash at any point is repaired. One process owns a directory.
+``finish`` returns when the blob is kept and will survive a power failure, so a receipt may be signed then.
+``docs/blobs.md`` says how a crash at any point is repaired. One process owns a directory.
 """
 
 import contextlib
 import errno
 import hashlib
+import logging
 import secrets
 import shutil
 import threading
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Self
 
-from anofel.disk.portable import sync_directory
+from anofel.disk.files import replace_file
 from anofel.errors import InvalidInput
 from anofel.ids import BlobHash
 from anofel.storage.blobs.errors import (
@@ -28,17 +30,23 @@ from anofel.storage.blobs.errors import (
     BlobHashMismatch,
     BlobLengthMismatch,
     BlobStoreFull,
+    BlobStoreUnwritable,
     BlobTooLarge,
     BlobUnknown,
     InvalidRange,
     disk_errors,
 )
+from anofel.storage.blobs.files import HERE, BlobFiles, DirectoryFiles, PlaceUnreachable
 from anofel.storage.blobs.index import NAMED, TICKETED, UNNAMED, BlobIndex, Entry
 from anofel.storage.blobs.streams import BlobReader, Upload
 
 DIGEST_BYTES: Final = 32
 MAX_HEIGHT: Final = (1 << 63) - 1
 _UPLOADS: Final = "uploads"
+KEPT_IN: Final = "kept-in"
+"""The file that says where the bytes are, unless they are beside it."""
+
+log = logging.getLogger("anofel.storage")
 
 
 @dataclass(frozen=True)
@@ -46,7 +54,7 @@ class Usage:
     """What a store holds, in bytes."""
 
     kept: int
-    """Blobs on the disk."""
+    """Blobs, wherever they are."""
     unreferenced: int
     """Those of them that no posting refers to yet."""
     uploading: int
@@ -60,7 +68,7 @@ class BlobStore:
     unreferenced blobs, so whoever uploads what nobody posts cannot crowd out what was posted.
     ``reserved_bytes`` of those are for uploads with a ticket, whose scarcity the caller checks.
     ``min_free_bytes`` of the disk are left free by uploads. Only bytes that arrived count: whoever declares
-    many takes nobody's room.
+    many takes nobody's room. ``files``: where the bytes are; in the directory, unless something else is said.
     """
 
     def __init__(
@@ -70,24 +78,34 @@ class BlobStore:
         pending_bytes: int,
         min_free_bytes: int = 0,
         reserved_bytes: int = 0,
+        files: BlobFiles | None = None,
     ) -> None:
         self.directory = directory
         self.reserved_bytes = reserved_bytes
         self.max_bytes = max_bytes
         self.pending_bytes = pending_bytes
         self.min_free_bytes = min_free_bytes
+        self.files: BlobFiles = files or DirectoryFiles(directory)
         self._lock = threading.RLock()
+        """Of the index. Nobody does anything with files under it, since they may be far away."""
+        self._busy: set[BlobHash] = set()
+        self._free = threading.Condition()
+        self._remover = ThreadPoolExecutor(1, "anofel-remove") if self.files.is_remote else None
+        self._removing: Future[None] | None = None
         with disk_errors(directory):
             (directory / _UPLOADS).mkdir(parents=True, exist_ok=True)
             self._index = BlobIndex(directory)
             try:
                 self._recover()
+                self._settle()
             except BaseException:
-                self._index.close()
+                self.close()
                 raise
 
     def close(self) -> None:
         """Let go of the directory; uploads under way are repaired like after a crash."""
+        if self._remover is not None:
+            self._remover.shutdown(cancel_futures=True)
         with self._lock:
             self._index.close()
 
@@ -133,42 +151,40 @@ class BlobStore:
         """Return a blob's length. Raises BlobUnknown."""
         return self._entry(sha256).length
 
-    def path(self, sha256: BlobHash) -> Path:
-        """Return the file of a blob; nobody may change it. Raises BlobUnknown."""
-        self._entry(sha256)
-        return self._file(sha256)
-
     def open_range(self, sha256: BlobHash, start: int = 0, end: int | None = None) -> BlobReader:
         """Open the bytes from ``start`` up to, not including, ``end``.
 
         Raises BlobUnknown, InvalidRange. The range stays readable when the blob is pruned
         meanwhile. The bytes are not hashed again: who fetches a blob checks it.
         """
-        with self._lock:
-            length = self._entry(sha256).length
-            stop = length if end is None else end
-            if not 0 <= start <= stop <= length:
-                raise InvalidRange(
-                    f"Bytes {start} to {stop} do not lie within the {length} bytes of the blob."
-                )
-            with disk_errors(self.directory):
-                file = self._file(sha256).open("rb")
-        file.seek(start)
-        return BlobReader(file, stop - start)
+        length = self._entry(sha256).length
+        stop = length if end is None else end
+        if not 0 <= start <= stop <= length:
+            raise InvalidRange(f"Bytes {start} to {stop} do not lie within the {length} bytes of the blob.")
+        with disk_errors(self.directory):
+            return self._open(sha256, start, stop - start)
+
+    def _open(self, sha256: BlobHash, start: int, length: int) -> BlobReader:
+        try:
+            return BlobReader(self.files.open(sha256, start, length), length)
+        except FileNotFoundError:
+            self._entry(sha256)  # it may have been pruned since
+            raise
 
     def read(self, sha256: BlobHash) -> bytes:
         """Return a whole blob, checked against its hash. Raises BlobUnknown, BlobHashMismatch."""
         with self.open_range(sha256) as reader:
             data = b"".join(reader)
         if hashlib.sha256(data).digest() != sha256:
-            raise BlobHashMismatch(f"The blob {sha256.hex()} is damaged on the disk of {self.directory}.")
+            where = self.files.name if self.files.is_remote else f"on the disk of {self.directory}"
+            raise BlobHashMismatch(f"The blob {sha256.hex()} is damaged {where}.")
         return data
 
     def is_sound(self, sha256: BlobHash) -> bool:
         """Whether the blob is here with the bytes that its name says. Raises ``OSError`` if none can say."""
         try:
-            with self.path(sha256).open("rb") as file:
-                return hashlib.file_digest(file, "sha256").digest() == sha256
+            self._entry(sha256)
+            return self.files.digest(sha256) == sha256
         except (BlobUnknown, FileNotFoundError):
             return False
         except OSError as error:
@@ -178,11 +194,8 @@ class BlobStore:
 
     def restore(self, sha256: BlobHash, sound: Path) -> None:
         """Put checked bytes, which are taken from where they are, in place of damaged ones."""
-        with self._lock, disk_errors(self.directory):
-            target = self._file(sha256)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            sound.replace(target)
-            sync_directory(target.parent)
+        with disk_errors(self.directory), self._alone([sha256]):
+            self.files.replace(sha256, sound)
 
     def pin(self, sha256: BlobHash, until_height: int | None) -> None:
         """Keep a blob that a posting refers to, up to a height or for ever (None).
@@ -234,10 +247,18 @@ class BlobStore:
             return self._index.kept_for_ever(after, num_bytes)
 
     def prune(self, height: int) -> int:
-        """Remove every blob whose last height lies below ``height``; returns how many."""
-        with self._lock, disk_errors(self.directory):
-            count = self._index.start_removal(height)
-            self._finish_removals()
+        """Remove every blob whose last height lies below ``height``; returns how many.
+
+        None of them is given any more. What is far away is removed by a thread, and tried again with the next
+        block where that fails.
+        """
+        with disk_errors(self.directory):
+            with self._lock:
+                count = self._index.start_removal(height)
+            if self._remover is None:
+                self._finish_removals()
+            elif self._removing is None or self._removing.done():
+                self._removing = self._remover.submit(self._finish_removals_later)
         return count
 
     def usage(self) -> Usage:
@@ -288,64 +309,110 @@ class BlobStore:
                 self._refuse_over_caps(num_bytes, standing)
             self._index.reserve(num_bytes, standing)
 
-    def _file(self, sha256: BlobHash) -> Path:
-        name = sha256.hex()
-        return self.directory / name[:2] / name[2:4] / name
+    @contextlib.contextmanager
+    def _alone(self, names: Collection[BlobHash]) -> Iterator[None]:
+        """Let nobody else keep, replace or remove these blobs meanwhile."""
+        with self._free:
+            self._free.wait_for(lambda: self._busy.isdisjoint(names))
+            self._busy.update(names)
+        try:
+            yield
+        finally:
+            with self._free:
+                self._busy.difference_update(names)
+                self._free.notify_all()
 
     def _admit(self, upload: Upload) -> None:
         """Give a complete and synced temporary file its name, then its place in the index."""
         temporary = _of(upload)
+        with self._alone([upload.sha256]):
+            is_new = not self._extended(upload)
+            if is_new:
+                self.files.keep(upload.sha256, temporary)
+                with self._lock:
+                    owed = self._index.owed()
+                    keep = _later(upload.expires, owed.get(upload.sha256, 0))
+                    standing = NAMED if upload.sha256 in owed else upload.standing
+                    self._index.finish_upload(
+                        temporary.name, upload.sha256, upload.length, keep, upload.standing, standing
+                    )
+        if not is_new:
+            self._drop(upload)
+
+    def _extended(self, upload: Upload) -> bool:
         with self._lock:
-            if self._extend_if_present(
-                upload.sha256, upload.length, upload.expires, named=upload.standing == NAMED
-            ):
-                self._drop(upload)
-                return
-            owed = self._index.owed()
-            keep = _later(upload.expires, owed.get(upload.sha256, 0))
-            standing = NAMED if upload.sha256 in owed else upload.standing
-            target = self._file(upload.sha256)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            temporary.replace(target)
-            for directory in (target.parent, target.parent.parent, self.directory):
-                sync_directory(directory)
-            self._index.finish_upload(
-                temporary.name, upload.sha256, upload.length, keep, upload.standing, standing
-            )
+            is_named = upload.standing == NAMED
+            return self._extend_if_present(upload.sha256, upload.length, upload.expires, named=is_named)
 
     def _drop(self, upload: Upload) -> None:
         """Remove what an upload left, also a file that has its name but no place in the index."""
         temporary = _of(upload)
-        with self._lock, disk_errors(self.directory):
+        with disk_errors(self.directory), self._alone([upload.sha256]):
             temporary.unlink(missing_ok=True)
-            entry = self._index.find(upload.sha256)
-            if entry is None or not entry.present:
-                self._remove_file(upload.sha256)
-            self._index.drop_upload(temporary.name, upload.received, upload.standing)
+            is_gone = True
+            if upload.is_complete and not self.contains(upload.sha256):
+                try:
+                    self.files.remove([upload.sha256])
+                except PlaceUnreachable:
+                    is_gone = False  # the next start removes it
+            with self._lock:
+                self._index.drop_upload(temporary.name, upload.received, upload.standing, is_gone=is_gone)
 
     def _finish_removals(self) -> None:
-        removals = self._index.unfinished_removals()
-        for sha256 in removals:
-            self._remove_file(sha256)
-        if removals:
-            self._index.finish_removal()
+        with self._lock:
+            removals = self._index.unfinished_removals()
+        if not removals:
+            return
+        with self._alone(removals):
+            with self._lock:  # one that came again meanwhile stays
+                gone = [sha256 for sha256 in removals if not self.contains(sha256)]
+            self.files.remove(gone)
+            with self._lock:
+                self._index.finish_removal(gone)
 
-    def _remove_file(self, sha256: BlobHash) -> None:
-        """Remove a blob's file and the directories that it leaves empty."""
-        path = self._file(sha256)
-        path.unlink(missing_ok=True)
-        for directory in (path.parent, path.parent.parent):
-            with contextlib.suppress(OSError):  # another blob is there, or nothing ever was
-                directory.rmdir()
+    def _finish_removals_later(self) -> None:
+        try:
+            with disk_errors(self.directory):
+                self._finish_removals()
+        except BlobError as error:
+            log.warning("Blobs whose time is over are removed later: %s", error)
 
     def _recover(self) -> None:
         """Repair what a crash left: uploads are dropped, removals completed."""
-        for sha256 in self._index.unfinished_uploads():
-            self._remove_file(sha256)
+        if leftovers := self._index.unfinished_uploads():
+            self.files.remove(leftovers)
         for leftover in (self.directory / _UPLOADS).iterdir():
             leftover.unlink()
         self._index.forget_uploads()
         self._finish_removals()
+
+    def _settle(self) -> None:
+        """Move blobs from the directory to the place that was named since, and note that place.
+
+        Raises ``BlobStoreUnwritable`` if they are at another one.
+        """
+        before = kept_in(self.directory)
+        if before not in (HERE, self.files.name):
+            raise BlobStoreUnwritable(
+                f"The blobs of {self.directory} are kept in {before}, and not in {self.files.name}."
+            )
+        if not self.files.is_remote:
+            return
+        replace_file(self.directory / KEPT_IN, f"{self.files.name}\n".encode())
+        own, moved = DirectoryFiles(self.directory), 0
+        for sha256 in self._index.names():  # a start that was killed left some
+            if own.path(sha256).exists():
+                self.files.keep(sha256, own.path(sha256))
+                own.remove([sha256])
+                moved += 1
+        if moved:
+            log.warning("%d blobs were moved from %s to %s.", moved, self.directory, self.files.name)
+
+
+def kept_in(directory: Path) -> str:
+    """Say where the bytes are that the index of a directory is of."""
+    note = directory / KEPT_IN
+    return note.read_text().strip() if note.exists() else HERE
 
 
 def _of(upload: Upload) -> Path:

@@ -9,6 +9,7 @@ from typing import BinaryIO, Final, Self
 
 from anofel.ids import BlobHash
 from anofel.storage.blobs.errors import BlobError, BlobHashMismatch, BlobLengthMismatch, disk_errors
+from anofel.storage.blobs.files import Readable
 
 CHUNK_BYTES: Final = 1 << 20
 """No more of a blob than this is in memory."""
@@ -42,6 +43,8 @@ class Upload:
         self._file: BinaryIO | None = None
         self.received = 0
         """Bytes that arrived; room is reserved for no more than these."""
+        self.is_complete = False
+        """Whether all of them came; before that nothing has the blob's name."""
         self._hash = hashlib.sha256()
 
     def write(self, chunk: bytes) -> None:
@@ -75,6 +78,7 @@ class Upload:
             file.flush()
             os.fsync(file.fileno())
             file.close()
+            self.is_complete = True
             self._admit(self)  # (3)
             self.present, self._open = True, False
 
@@ -112,7 +116,7 @@ class Upload:
 class BlobReader:
     """A range of a blob, read in pieces of at most 1 MiB. Close it, or use it as a context manager."""
 
-    def __init__(self, file: BinaryIO, length: int) -> None:
+    def __init__(self, file: Readable, length: int) -> None:
         self.length = length
         """How many bytes it gives."""
         self._file = file
