@@ -14,7 +14,7 @@ from anofel.node import lanes, signed, wall_clock
 from anofel.node.api_blocks import SMALL_POSTING_BYTES
 from anofel.node.api_operator import MAX_SUBSCRIBERS
 from anofel.node.board_service import NodeFailed
-from anofel.node.files import NodeConfig, read_node
+from anofel.node.files import FEWEST_ENGINE_BLOCKS, NodeConfig, read_node
 from anofel.node.serve import MAX_CONNECTIONS
 from anofel.proofs.keys import KeyDirectory
 from anofel.serving import connections
@@ -67,6 +67,8 @@ def test_every_setting_is_documented_with_its_default() -> None:
     assert NodeConfig().max_pending_bytes == 10 << 30
     assert NodeConfig().min_free_bytes == 256 << 20
     assert NodeConfig().receipt_blocks == 600
+    assert NodeConfig().engine_blocks == 0
+    assert f"keeps, {FEWEST_ENGINE_BLOCKS} or more; 0 for all" in table
 
 
 def test_numbers_of_the_page_are_those_of_the_code() -> None:

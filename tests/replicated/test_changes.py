@@ -14,22 +14,30 @@ from anofel.node.files import PLACE, read_place
 from anofel.node.replicated.network import NETWORK
 from anofel.node.replicated.node import ReplicatedNode
 from anofel.node.replicated.requests import REQUEST, join, make_request, read_request
-from anofel.pki.certificates import Purpose
+from anofel.pki.certificates import Purpose, RoleKey
 from anofel.proofs.keys import KeyDirectory
 from tests.node.support import SECONDS, NodeProcess, wait_until
 from tests.replicated.support import Validators, free_ports, make_validators, needs_engine, running
 from tests.replicated.test_engine import audit, height, height_at, in_a_block
 
 
-def ask(validators: Validators, directory: Path, nonce: bytes | None = None) -> Path:
-    """Make the keys and the request of somebody who is not in genesis."""
+def ask(
+    validators: Validators, directory: Path, nonce: bytes | None = None, same: Path | None = None
+) -> Path:
+    """Make the keys and the request of somebody who is not in genesis, or ``same`` certificates as there."""
     http = free_ports(2)
+
+    def role(purpose: Purpose, name: str, file: str) -> RoleKey:
+        if same is not None:
+            return RoleKey.from_files(same / f"{file}.pem", same / f"{file}.key")
+        return validators.authority.issue(purpose, name)
+
     make_request(
         directory,
         name="Newcomer",
         nonce=nonce or validators.genesis.nonce,
-        validator=validators.authority.issue(Purpose.VALIDATOR, "Newcomer"),
-        storage=validators.authority.issue(Purpose.STORAGE, "Storage of Newcomer"),
+        validator=role(Purpose.VALIDATOR, "Newcomer", "validator"),
+        storage=role(Purpose.STORAGE, "Storage of Newcomer", "storage"),
         listen=f"127.0.0.1:{http + 1}",
         peer=f"127.0.0.1:{http + 1}",
         url=f"http://127.0.0.1:{http}",
@@ -129,4 +137,43 @@ def test_a_validator_comes_by_block_sync_and_another_leaves(keys: KeyDirectory, 
             audit(newcomer.url)
         finally:
             newcomer.stop()
+    audit(str(new))
+
+
+@pytest.mark.slow
+def test_a_validator_takes_another_key(keys: KeyDirectory, tmp_path: Path) -> None:
+    """Its certificates stay; the others sign, and the new key votes in place of the old one."""
+    needs_engine()
+    validators = make_validators(tmp_path, keys, number=4, interval_ms=500)
+    new = ask(validators, tmp_path / "new", same=validators.path(3))
+    with running(validators, 0, 1, 2, 3) as nodes:
+        in_a_block(validators, 1, validators.offer().posting.data)
+        take_up(validators, new, keys, 3)
+        rotated = NodeProcess(new, port=int(read_request(new / REQUEST).url.rpartition(":")[2]))
+        try:
+            wait_until(lambda: height_at(rotated.url) >= height(validators, 1) - 1 > 0)
+            at, to = height(validators, 1), ("--board", validators.url(1))
+            made = command(
+                *("node", "change", validators.path(3), "--request", new / REQUEST, "--place", 3),
+                *("--since", at + 60, *to),
+            )
+            for number in (0, 1):
+                last = command(
+                    "node", "sign", validators.path(number), str(made["change"])[:12], *to, "--confirm"
+                )
+            assert last["decided"]
+            since = int(str(last["since"]))
+            wait_until(lambda: height(validators, 1) >= since + 3)
+            nodes[3].stop()
+            nodes[0].process.kill()  # now every block needs the new key
+            nodes[0].wait()
+            at = height(validators, 1)
+            wait_until(lambda: height(validators, 1) >= at + 4)
+            assert all(signers(validators, number) == {1, 2, 3} for number in range(at + 2, at + 4))
+            in_a_block(validators, 2, validators.offer().posting.data)
+            status = httpx2.get(f"{validators.url(1)}/v1/status", timeout=SECONDS).json()
+            assert (status["validators"], status["may_be_faulty"]) == (4, 1)
+            audit(rotated.url)
+        finally:
+            rotated.stop()
     audit(str(new))

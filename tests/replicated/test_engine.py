@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+import tomllib
 from pathlib import Path
 
 import httpx2
@@ -14,7 +15,15 @@ import pytest
 from anofel.light_client.client import LightClient
 from anofel.messages import Block
 from anofel.network.transport import Refused, Transport
-from anofel.node.replicated.engine import ENGINE, EngineMissing, check_engine, find_engine
+from anofel.node.files import FEWEST_ENGINE_BLOCKS, NodeConfig
+from anofel.node.replicated.engine import (
+    ENGINE,
+    HOME,
+    EngineMissing,
+    EngineRpc,
+    check_engine,
+    find_engine,
+)
 from anofel.pki.certificates import Purpose
 from anofel.proofs.keys import KeyDirectory
 from tests.node.support import OCTETS, SECONDS, wait_until
@@ -135,6 +144,42 @@ def test_another_version_is_refused(tmp_path: Path) -> None:
         changed.write_bytes(program.replace(ours, theirs))
         with pytest.raises(EngineMissing, match="not github"):
             check_engine(changed)
+
+
+def engine_keeps_from(directory: Path) -> int:
+    settings = tomllib.loads((directory / HOME / "config" / "config.toml").read_text())
+    rpc = EngineRpc(Path(settings["rpc"]["laddr"].removeprefix("unix://")))
+    try:
+        return int(rpc._ask("status")["sync_info"]["earliest_block_height"])
+    finally:
+        rpc.close()
+
+
+@pytest.mark.slow
+def test_an_engine_drops_its_old_blocks_and_ours_stay(tmp_path: Path, keys: KeyDirectory) -> None:
+    needs_engine()
+    validators = make_validators(tmp_path, keys, number=1, interval_ms=100)
+    directory = validators.path(0)
+    (directory / "node.toml").write_bytes(NodeConfig(engine_blocks=FEWEST_ENGINE_BLOCKS).to_toml())
+    with running(validators, 0) as nodes:
+        first = in_a_block(validators, 0, validators.offer().posting.data)
+        assert engine_keeps_from(directory) == 1
+        wait_until(lambda: height(validators, 0) > FEWEST_ENGINE_BLOCKS + first + 5)
+        kept = engine_keeps_from(directory)
+        assert first < kept <= height(validators, 0) - FEWEST_ENGINE_BLOCKS + 2
+        client = LightClient(
+            tmp_path / "view", Transport(validators.url(0)), genesis_hash=validators.genesis.hash
+        )
+        client.sync()
+        assert len(client.state.certifiers) == 1, "it began at block 1"
+        client.close()
+        before = height(validators, 0)
+        nodes[0].process.kill()
+        nodes[0].wait()
+    with running(validators, 0):
+        wait_until(lambda: height(validators, 0) > before + 1)
+        assert engine_keeps_from(directory) >= kept
+    audit(str(directory))
 
 
 @pytest.mark.slow

@@ -4,6 +4,7 @@ import hashlib
 import json
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -146,6 +147,16 @@ def test_a_validator_goes_on_where_it_stopped(validators: Validators, tmp_path: 
     assert node.info() == (4, fourth)
     assert (node.height, node.store.filled) == (0, 4), "no block is shown before it has a seal"
     node.abandon()
+
+
+def test_the_engine_keeps_all_blocks_or_those_without_a_seal(
+    node: ReplicatedNode, validators: Validators
+) -> None:
+    for _ in range(3):
+        decide(node, proposal(node, []))  # it asserts that 0 is answered, all blocks
+    node.config = replace(node.config, engine_blocks=1)
+    node.finalize(proposal(node, []))
+    assert node.commit() == 1, "no block has a seal here"
 
 
 HISTORIES = st.lists(st.lists(st.integers(0, 3), max_size=4), min_size=1, max_size=6)

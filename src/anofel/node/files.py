@@ -55,6 +55,8 @@ BLOBS: Final = "blobs"
 PLACE: Final = "place.txt"
 """Of a validator that came after genesis."""
 GIB: Final = 1 << 30
+FEWEST_ENGINE_BLOCKS: Final = 100
+"""What an engine that was killed may have to play again, and much more."""
 
 
 Positive = Annotated[int, Meta(ge=1)]
@@ -77,6 +79,8 @@ class NodeConfig:
     """Uploads and blobs that no posting names yet."""
     min_free_bytes: Positive = GIB // 4
     """What uploads leave free on the disk, so that blocks always find room."""
+    engine_blocks: Annotated[int, Meta(ge=0)] = 0
+    """How many of its own blocks the engine of a validator keeps at least, beside ours; 0 for all."""
     s3: S3Config | None = None
     """Where blobs are kept, if not in the directory."""
     onion: str = ""
@@ -86,6 +90,8 @@ class NodeConfig:
         """Name what cannot be used."""
         if self.onion and not _ONION.fullmatch(self.onion):
             yield "onion", "must be an address of 56 letters and digits, http://….onion"
+        if 0 < self.engine_blocks < FEWEST_ENGINE_BLOCKS:
+            yield "engine_blocks", f"must be 0, for all, or at least {FEWEST_ENGINE_BLOCKS}"
 
     def to_toml(self) -> bytes:
         """Write the file."""

@@ -354,7 +354,10 @@ class ReplicatedNode(BoardNode):
         return Decided(state.tip, _updates(state))
 
     def commit(self) -> int:
-        """Keep the decided block. Our own blocks stay for ever, and so do the engine's."""
+        """Keep the decided block, and return the first that the engine still needs; 0 for all.
+
+        Our own blocks stay for ever.
+        """
         filled = self._filled
         if filled is None or filled.header is None:
             raise StoreError("The engine commits a block that it did not decide.")
@@ -381,7 +384,12 @@ class ReplicatedNode(BoardNode):
             self.holders.meet(self._met)
         self.blobs.prune(header.height)
         self.on_block(header.height)
-        return 0
+        return self._first_needed()
+
+    def _first_needed(self) -> int:
+        """Return the first block that the engine has to keep: none goes whose seal is not here yet."""
+        kept = self.config.engine_blocks
+        return max(0, min(self.state.height - kept, self.height) + 1) if kept else 0
 
     def _fill(self, proposal: Proposal, end: float | None = None) -> _Filled | None:
         """Fill a block on a fork of the committed state, once for a proposal; stop at a refusal.
