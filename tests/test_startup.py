@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-HEAVY = ("scipy", "sklearn", "matplotlib", "torch", "dp_accounting", "pyarrow", "PIL", "pandas")
+HEAVY = ("scipy", "sklearn", "matplotlib", "torch", "dp_accounting", "pyarrow", "PIL", "pandas", "obstore")
 LIGHT = (
     "anofel",
     "anofel.cli",

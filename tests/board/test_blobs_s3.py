@@ -310,6 +310,22 @@ def test_a_bucket_that_cannot_be_used_is_one_sentence(
     assert ACCESS not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("said", "sentence"),
+    [
+        (
+            "Error performing PUT http://169.254.169.254/latest/api/token - status code: 403 Forbidden",
+            "no keys are in the environment",
+        ),
+        ("Error performing PUT http://s3/a - status code: 507 <Error>what a store says", "with status 507"),
+        ("Error performing PUT http://s3/a - HTTP error: error sending request", "does not answer"),
+    ],
+)
+def test_what_a_store_says_is_not_repeated(said: str, sentence: str) -> None:
+    assert sentence in s3._reason(said)
+    assert "what a store says" not in s3._reason(said)
+
+
 def test_blobs_of_a_directory_move_to_the_bucket(server: S3Server, tmp_path: Path) -> None:
     with BlobStore(tmp_path, 1 << 20, 1 << 20) as store:
         names = [put(store, b"%d" % number) for number in range(5)]

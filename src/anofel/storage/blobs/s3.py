@@ -38,6 +38,7 @@ _BUCKET: Final = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 _PREFIX: Final = re.compile(r"[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+)*")
 _ENDPOINT: Final = re.compile(r"https?://[^\s/?#@]+(/[^\s?#]*)?")
 _REASONS: Final = (
+    ("http://169.254.", "no keys are in the environment, and this machine has no role"),
     ("NoSuchBucket", "there is no such bucket"),
     ("SignatureDoesNotMatch", "its secret key is another one"),
     ("InvalidAccessKeyId", "it does not know the access key"),
