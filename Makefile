@@ -17,7 +17,7 @@ export NO_MKDOCS_2_WARNING := 1
 	prerequisites clean
 
 help: ## list the targets
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
 
 prerequisites:
 	@command -v $(PYTHON) >/dev/null || { echo "anofel needs Python 3.11 or newer ('$(PYTHON)' was not found)."; exit 1; }

@@ -135,6 +135,22 @@ def test_without_the_engine_a_validator_says_so(tmp_path: Path, monkeypatch: pyt
         find_engine()
 
 
+def test_a_validator_without_its_engine_ends_with_one_sentence(tmp_path: Path, keys: KeyDirectory) -> None:
+    validators = make_validators(tmp_path, keys, number=1)
+    done = subprocess.run(
+        [sys.executable, "-m", "anofel", "node", "run", str(validators.path(0)), "--port", "0"],
+        env=os.environ | {ENGINE: str(tmp_path / "nothing")},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=SECONDS,
+    )
+    assert done.returncode == 2
+    said = " ".join(done.stderr.split())
+    assert "A replicated board needs the engine CometBFT v0.38.26: make engine builds it" in said
+    assert "Traceback" not in said
+
+
 def test_another_version_is_refused(tmp_path: Path) -> None:
     needs_engine()
     program = find_engine().read_bytes()
