@@ -22,6 +22,7 @@ class S3Server:
     """The server on a port of its own; it may be stopped and started again."""
 
     def __init__(self, directory: Path) -> None:
+        pytest.importorskip("obstore", reason="The extra anofel[s3] is not installed.")
         program = str(_PROGRAM) if _PROGRAM.is_file() else shutil.which("versitygw")
         if program is None:
             pytest.skip("versitygw is not built (make object-storage).")
