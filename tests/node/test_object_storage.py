@@ -21,7 +21,7 @@ from anofel.node.files import NodeConfig, kept_blob_files
 from anofel.proofs.keys import KeyDirectory
 from anofel.storage.blobs.s3 import S3Config
 from tests.board.s3_server import ACCESS, SECRET, S3Server
-from tests.node.support import OCTETS, SECONDS, make_board, running
+from tests.node.support import OCTETS, SECONDS, height, make_board, running, wait_until
 
 
 @pytest.fixture
@@ -60,9 +60,8 @@ def test_a_node_gives_what_it_keeps_in_a_bucket(server: S3Server, keys: KeyDirec
         refused = client.put(f"/v1/blobs/{name_of(late).hex()}", content=late, headers=OCTETS)
         assert (refused.status_code, refused.json()["code"]) == (503, "blob-store-unwritable")
         assert "s3://" not in refused.text, "where blobs are is the operator's affair"
-        height = client.get("/v1/status").json()["height"]
-        client.get(f"/v1/blocks/{height + 2}", params={"wait": 30})
-        assert client.get("/v1/status").json()["height"] > height, "blocks go on"
+        before = height(client)
+        wait_until(lambda: height(client) > before)  # blocks go on
         server.start()
         assert client.put(f"/v1/blobs/{name_of(late).hex()}", content=late, headers=OCTETS).status_code == 201
         code, errors = node.stop()
