@@ -16,6 +16,7 @@ from anofel.disk.sections import (
     Texts,
     between,
     called,
+    nearest,
     parse_json,
     parse_toml,
     read_table,
@@ -163,8 +164,21 @@ def test_a_hostile_document_gets_a_short_answer() -> None:
 
 @pytest.mark.parametrize("text", ["a = ", "a = 1\na = 2", "[" * 5000, b"\xff"])
 def test_what_is_not_toml_is_said(text: str | bytes) -> None:
-    with pytest.raises(InvalidDocument, match="file: it is not TOML"):
+    with pytest.raises(InvalidDocument, match=r"file: (line 1: )?it is not TOML"):
         parse_toml(text, Outer, "file")
+
+
+def test_the_line_of_a_mistake_in_toml_is_said() -> None:
+    with pytest.raises(InvalidDocument) as caught:
+        parse_toml("[good]\nnumber = 3\n[bad\n", Outer, "file")
+    assert str(caught.value) == (
+        "file: line 3: it is not TOML (Expected ']' at the end of a table declaration)."
+    )
+
+
+def test_a_word_is_near_whatever_its_case() -> None:
+    assert nearest("AGE", ["age", "stage"]) == " (did you mean 'age'?)"
+    assert nearest("crp", ["CRP", "age"]) == " (did you mean 'CRP'?)"
 
 
 @pytest.mark.parametrize(

@@ -95,6 +95,28 @@ def test_missing_values_get_an_imputed_one_and_a_feature() -> None:
     assert (kind.column.values, kind.column.missing) == (("a", "b", "unknown"), "unknown")  # type: ignore[union-attr]
 
 
+def test_a_few_cells_that_are_no_numbers_are_named_with_their_lines() -> None:
+    numbers = [f"{number}.5" for number in range(ROWS)]
+    guess = guessed("crp", [*numbers[:-6], "<0.5", "abc", "1,5", "9" * 400, "inf", "1e999"])
+    assert guess.role == "number"
+    assert guess.why.endswith("; no number in lines 56, 57, 58 and more: mend them")
+    assert guess.column is not None
+    assert guess.column.high <= 100  # type: ignore[union-attr]
+    one = guessed("crp", [*numbers[:-2], "", "lost"])
+    assert one.why.endswith("; some are missing; no number in line 61: mend or empty them")
+    assert guessed("crp", [*numbers[:-7], *["x", "y", "z"] * 2, "x"]).role == "unused", "more than one in ten"
+
+
+def test_a_column_without_a_name_is_identifying() -> None:
+    guess = guessed("", spread("1.5", "2.5", "3.5"))
+    assert (guess.role, guess.why.split(",")[0]) == ("identifying", "it has no name")
+
+
+def test_an_unknown_delimiter_is_named() -> None:
+    with pytest.raises(InvalidInput, match="The file has one column, 'age#ill'; cells end in a comma"):
+        guess_columns(parse_csv(["age#ill\n", "1#no\n"]), "ill")
+
+
 def test_rare_values_are_named() -> None:
     assert guessed("ward", [*["rare"] * 2, *["a", "b"] * (ROWS // 2 - 1)]).rare == ("rare",)
 
@@ -135,6 +157,6 @@ def test_the_rules_are_in_the_same_words_in_the_page() -> None:
     assert columns.__doc__ is not None
     rules = re.findall(r"^\d\. (.+?)(?=^\d\. |\Z)", columns.__doc__, re.M | re.S)
     page = " ".join(PAGE.read_text().split())
-    assert len(rules) == 4
+    assert len(rules) == 5
     for number, rule in enumerate(rules, start=1):
         assert f"{number}. {' '.join(rule.split())}" in page

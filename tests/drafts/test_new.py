@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 from pathlib import Path
 
 import numpy as np
@@ -63,6 +64,15 @@ def test_a_label_with_many_numbers_becomes_a_target(patients: Path, tmp_path: Pa
     assert "low = " in "\n".join(
         line for line in (tmp_path / "wards" / "task.toml").read_text().splitlines() if "confirm" in line
     )
+
+
+def test_what_to_type_next_can_be_typed(patients: Path, tmp_path: Path) -> None:
+    """Also where the name of the study has a space."""
+    for words in (["--from", str(patients), "--label", "ill"], ["--example", "small"]):
+        study = tmp_path / f"my study of {len(words)}"
+        said = CliRunner().invoke(app, ["new", str(study), *words], catch_exceptions=False).stdout
+        (line,) = [line for line in said.splitlines() if line.startswith("Next: ")]
+        assert shlex.split(line) == ["Next:", "anofel", "privacy", str(study / "task.toml")]
 
 
 def test_every_value_from_the_file_is_marked_and_said(patients: Path, tmp_path: Path) -> None:

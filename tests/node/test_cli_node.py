@@ -205,7 +205,7 @@ def test_a_genesis_of_another_board_is_refused(tmp_path: Path, keys: KeyDirector
             "receipt_blocks must be an integer of at least 1, but is 0",
         ),
         (lambda d: (d / "node.toml").write_text("receipt_block = 1"), "did you mean 'receipt_blocks'"),
-        (lambda d: (d / "node.toml").write_text("= = ="), "node.toml: it is not TOML"),
+        (lambda d: (d / "node.toml").write_text("= = ="), "node.toml: line 1: it is not TOML"),
         (lambda d: (d / "board.sqlite").write_bytes(b"not a database" * 99), "is not a board's file"),
         (lambda d: (d / "genesis.bin").write_bytes(b"\1"), "Genesis"),
     ],

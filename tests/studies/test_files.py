@@ -44,6 +44,10 @@ def test_csv_parquet_and_numpy_give_the_same_dataset(tmp_path):
         ("t.csv", b"\xff\xfe\xfa,\n", "not UTF-8"),
         ("t.parquet", b"nothing", "not a Parquet"),
         ("t.npz", b"nothing", "not a NumPy"),
+        ("t.npz", b"", "not a NumPy"),
+        ("t.npz", b"PK\x03\x04 the beginning of an archive", "not a NumPy"),
+        ("t.xlsx", b"", "save the sheet as CSV"),
+        ("t.csv", "name,age\nM\xfcller,50\n".encode("latin-1"), "not UTF-8 text .line 2.; save it as UTF-8"),
     ],
 )
 def test_files_that_cannot_be_read_are_refused(tmp_path, name, content, message):
@@ -52,6 +56,13 @@ def test_files_that_cannot_be_read_are_refused(tmp_path, name, content, message)
         load_file(tmp_path / name, SCHEMA)
     with pytest.raises(InvalidInput, match="no file"):
         load_file(tmp_path / "absent.csv", SCHEMA)
+
+
+def test_a_parquet_file_names_every_column_once(tmp_path):
+    twice = pyarrow.Table.from_arrays([pyarrow.array([1]), pyarrow.array([2])], names=["age", "age"])
+    parquet.write_table(twice, tmp_path / "t.parquet")
+    with pytest.raises(InvalidInput, match="must name every column once"):
+        load_file(tmp_path / "t.parquet", SCHEMA)
 
 
 def test_pickles_are_refused(tmp_path):
@@ -75,6 +86,9 @@ def test_own_images(tmp_path):
     np.savez(tmp_path / "f.npz", images=images.astype(float), labels=labels)
     with pytest.raises(InvalidInput, match="unsigned bytes"):
         load_file(tmp_path / "f.npz", IMAGES)
+    np.savez(tmp_path / "l.npz", images=images, labels=np.array([0, 1, 1 << 32]))
+    with pytest.raises(InvalidInput, match="labels from 0 to 2"):
+        load_file(tmp_path / "l.npz", IMAGES)
     np.savez(tmp_path / "n.npz", images=images)
     with pytest.raises(InvalidInput, match="'images' and 'labels'"):
         load_file(tmp_path / "n.npz", IMAGES)

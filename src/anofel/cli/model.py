@@ -1,6 +1,7 @@
 """``anofel model``: a task's models, to and from the format that other tools read."""
 
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -199,7 +200,7 @@ def fetch(
     }
     show("Fetched", content, as_json=as_json)
     if not as_json:
-        note(f"Use it: anofel predict {model_file} --task {task_file} --rows FILE")
+        note(f"Use it: anofel predict {quote(str(model_file))} --task {quote(str(task_file))} --rows FILE")
 
 
 def _place(board: str, further: list[str], genesis: str, proxy: str, ca_file: Path | None) -> Place:

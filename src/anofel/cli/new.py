@@ -1,6 +1,7 @@
 """``anofel new``: begin a study with a task file, drafted from rows or copied from an example."""
 
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
@@ -100,7 +101,7 @@ def new(
             print_json({"dir": str(study), "files": written})
         else:
             print_text("Written: " + ", ".join(written) + ".")
-            print_text(f"Next: anofel privacy {study / TASK_FILE}")
+            print_text(f"Next: anofel privacy {quote(str(study / TASK_FILE))}")
     else:
         raise InvalidInput("Give --from with a file of rows and --label, or --example with a name; not both.")
 
@@ -141,7 +142,7 @@ def _draft(
         "your patients that ε does not cover, until you replace each by a public constant. "
         "They are marked 'confirm: public constant'."
     )
-    print_text(f"Next: anofel privacy {task}")
+    print_text(f"Next: anofel privacy {quote(str(task))}")
 
 
 def _flower_files(

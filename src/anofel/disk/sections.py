@@ -116,8 +116,10 @@ def parse_toml(data: bytes | str, kind: type[T], name: str) -> T:
     try:
         text = data if isinstance(data, str) else data.decode()
         values = tomllib.loads(text, parse_float=Decimal)
+    except UnicodeDecodeError:
+        raise InvalidDocument(name, ["it is not TOML (no text in UTF-8)"]) from None
     except (ValueError, RecursionError) as error:
-        raise InvalidDocument(name, [f"it is not TOML ({_first_line(error)})"]) from None
+        raise InvalidDocument(name, [_no_toml(error)]) from None
     return read_table(values, kind, name, text)
 
 
@@ -456,12 +458,18 @@ def nearest(word: Any, known: Iterable[Any]) -> str:
     """Ask whether the nearest known word was meant; nothing if none is near."""
     if not isinstance(word, str) or len(word) > _MAX_GUESSED:
         return ""
-    near = get_close_matches(word, [str(one) for one in known], n=1)
-    return f" (did you mean '{near[0]}'?)" if near else ""
+    spelt = {str(one).casefold(): str(one) for one in known}
+    near = get_close_matches(word.casefold(), spelt, n=1)
+    return f" (did you mean '{spelt[near[0]]}'?)" if near else ""
 
 
-def _first_line(error: Exception) -> str:
-    return _cut(str(error).partition("\n")[0]) or type(error).__name__
+def _no_toml(error: Exception) -> str:
+    """Say where a text ceases to be TOML, and why."""
+    reason, _, place = str(error).partition("\n")[0].rpartition(" (at line ")
+    line = place.partition(",")[0]
+    if reason and line.isdecimal():
+        return f"line {line}: it is not TOML ({_cut(reason)})"
+    return f"it is not TOML ({_cut(str(error)) or type(error).__name__})"
 
 
 def _refuse_float(text: str) -> Any:

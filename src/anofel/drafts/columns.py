@@ -8,18 +8,19 @@ Rules (the same words in ``docs/train-on-your-data.md``):
 3. A range is a known public one of a quantity of that name, if the file fits it, or else the file's own
    rounded outwards. What comes from the file is marked: confirm: public constant.
 4. The label has 2 to 20 values, or is a number with more of them, and no cell without one.
+5. A column of numbers but for one cell in ten at most is a number; the lines of the other cells are named.
 """
 
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import Final
 
 from anofel.disk.sections import nearest
 from anofel.errors import InvalidInput
-from anofel.studies.table import Misfit, RowDoesNotFit, Table, is_missing
+from anofel.studies.table import Misfit, RowDoesNotFit, Table, is_missing, one_column
 from anofel.tasks.schema import CategoryColumn, NumberColumn, NumberTarget
 
 MAX_CATEGORIES: Final = 20
@@ -29,6 +30,10 @@ _MIN_ROWS: Final = 20
 """With fewer rows, all cells may differ by chance."""
 _RARE: Final = 5
 """A value of fewer rows may point at somebody."""
+_ODD: Final = 10
+"""One cell in so many may be no number in a column of numbers."""
+_NAMED: Final = 3
+"""So many lines are named."""
 UNKNOWN: Final = "unknown"
 
 _WHO: Final = re.compile(
@@ -132,6 +137,8 @@ def _number_target(table: Table, label: str) -> NumberTarget | None:
 
 
 def _label_values(table: Table, label: str) -> tuple[str, ...]:
+    if label not in table.columns and len(table.columns) == 1:
+        raise InvalidInput(one_column(next(iter(table.columns))))
     if label not in table.columns:
         raise InvalidInput(
             f"The file has no column '{label}'{nearest(label, table.columns)}; "
@@ -160,16 +167,22 @@ def _guess(table: Table, name: str) -> Guess:
     counts = Counter(cells)
     if len(counts) < 2:
         return Guess(name=name, role="unused", why="one value or none: nothing to learn from")  # (2)
+    if not name:
+        return Guess(name=name, role="identifying", why="it has no name, as numbers of rows often have none")
     if _says_who(name):
         return Guess(name=name, role="identifying", why="its name says who somebody is")  # (1)
     if all(any(pattern.fullmatch(cell) for pattern in _DATES) for cell in counts):
         return Guess(
             name=name, role="unused", why="dates: make a number of them first, such as an age or days"
         )
-    numbers = [table.number(cell) for cell in counts]
-    if all(number is not None for number in numbers):
-        found = [number for number in numbers if number is not None]
-        return _guess_number(name, cells, counts, found, has_missing=has_missing)
+    numbers = {cell: number for cell in counts if (number := table.number(cell)) is not None}
+    odd = sum(counts[cell] for cell in counts.keys() - numbers.keys())
+    if not odd:
+        return _guess_number(name, cells, counts, list(numbers.values()), has_missing=has_missing)
+    if odd * _ODD <= len(cells) and len(numbers) > _FEW_NUMBERS:  # (5)
+        guess = _guess_number(name, cells, counts, list(numbers.values()), has_missing=has_missing)
+        mend = "mend or empty them" if has_missing else "mend them"
+        return replace(guess, why=f"{guess.why}; {_odd_cells(table, name, odd)}: {mend}")
     if len(counts) == len(cells) >= _MIN_ROWS:
         return Guess(name=name, role="identifying", why="every row has a text of its own")
     if len(counts) > MAX_CATEGORIES or len(counts) * 3 > len(cells):
@@ -177,9 +190,19 @@ def _guess(table: Table, name: str) -> Guess:
     return _category(name, counts, has_missing=has_missing)
 
 
+def _odd_cells(table: Table, name: str, number: int) -> str:
+    lines = [
+        str(line)
+        for line, cell in zip(table.lines, table.columns[name], strict=True)
+        if not is_missing(cell) and table.number(cell) is None
+    ]
+    where = ", ".join(lines[:_NAMED]) + (" and more" if number > _NAMED else "")
+    return f"no number in line{'s' * (number > 1)} {where}"
+
+
 def _says_who(name: str) -> bool:
-    """Whether a name such as ``patient_id`` or ``PatientID``, or no name at all, says who somebody is."""
-    return not name or _WHO.search(re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()) is not None
+    """Whether a name such as ``patient_id`` or ``PatientID`` says who somebody is."""
+    return _WHO.search(re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()) is not None
 
 
 def _guess_number(

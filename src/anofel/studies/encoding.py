@@ -21,6 +21,7 @@ from anofel.studies.table import (
     Table,
     UnevenRows,
     is_missing,
+    one_column,
     read_table,
 )
 from anofel.tasks.schema import (
@@ -100,6 +101,8 @@ def encode_unlabelled(table: Table, schema: TableSchema) -> Dataset:
 def _encode(table: Table, schema: TableSchema, *, labelled: bool) -> Dataset:
     if not len(table):
         raise InvalidInput("The file names columns and has no rows.")
+    if len(table.columns) == 1 and not table.columns.keys() & _known(schema):
+        raise ColumnsDoNotFit(one_column(next(iter(table.columns))))
     problems = _column_problems(table, schema, labelled=labelled)
     misfits: list[Misfit] = []
     blocks = [
@@ -127,21 +130,22 @@ def _column_problems(table: Table, schema: TableSchema, *, labelled: bool) -> li
     """
     answers = [schema.label, *([schema.event] if schema.event else [])]
     wanted = [column.name for column in schema.columns] + answers * labelled
-    known = {*wanted, *answers, *schema.identifying, *schema.unused}
+    known = _known(schema)
     strange = [name for name in table.columns if name not in known]
-    if len(strange) == len(table.columns) == 1:
-        return [f"the file has one column, '{_cut(strange[0])}'; cells end in a comma, semicolon, tab or bar"]
     problems = [
         f"the schema needs column '{name}', which the file does not have{nearest(name, strange)}"
         for name in wanted
         if name not in table.columns
     ]
-    problems += [
-        f"the schema does not know column '{name}'{nearest(name, known)}; "
-        "name it as a feature, identifying or unused"
-        for name in strange
-    ]
+    how = "name it as a feature, identifying or unused" if labelled else "leave it out of the file"
+    problems += [f"the schema does not know column '{name}'{nearest(name, known)}; {how}" for name in strange]
     return problems
+
+
+def _known(schema: TableSchema) -> set[str]:
+    """Every column that a file may have."""
+    answers = {schema.label, schema.event or schema.label}
+    return answers | {column.name for column in schema.columns} | {*schema.identifying, *schema.unused}
 
 
 class _Cells(NamedTuple):

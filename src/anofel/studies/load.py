@@ -13,7 +13,7 @@ from anofel.studies.dataset import Dataset, LabelledRows
 from anofel.studies.encoding import TableRows, encode_table
 from anofel.studies.fetch import verified_file
 from anofel.studies.frames import image_rows, is_saved_dataset, read_saved_dataset, table_of
-from anofel.studies.table import AnyFile, opened, read_table
+from anofel.studies.table import AnyFile, read_arrays, read_table
 from anofel.tasks.schema import ImageSchema, Schema, TableSchema
 
 FileRows = TableRows | Dataset
@@ -121,14 +121,17 @@ def read_image_rows(path: AnyFile, schema: ImageSchema) -> Dataset:
 
 
 def _load_images(path: AnyFile, schema: ImageSchema, *, labelled: bool = True) -> Dataset:
-    try:
-        with opened(path) as file, np.load(file, allow_pickle=False) as archive:
-            images = archive["images"]
-            labels = archive["labels"] if labelled else np.zeros(len(images), np.int32)
-    except (OSError, ValueError, KeyError) as error:
-        raise InvalidInput(f"'{path}' is not a NumPy archive with 'images' and 'labels': {error}.") from None
+    arrays = read_arrays(path)
+    wanted = ("images", "labels") if labelled else ("images",)
+    if absent := [name for name in wanted if name not in arrays]:
+        raise InvalidInput(f"'{path.name}' must hold 'images' and 'labels'; it has no '{absent[0]}'.")
+    images = arrays["images"]
+    labels = arrays["labels"] if labelled else np.zeros(len(images), np.int32)
     if images.dtype != np.uint8 or not np.issubdtype(labels.dtype, np.integer):
-        raise InvalidInput(f"'{path}' must hold images as unsigned bytes and labels as integers.")
+        raise InvalidInput(f"'{path.name}' must hold images as unsigned bytes and labels as integers.")
+    if len(labels) and not 0 <= int(labels.min()) <= int(labels.max()) < len(schema.label_values):
+        last = len(schema.label_values) - 1
+        raise InvalidInput(f"'{path.name}' must hold labels from 0 to {last}, one for each label value.")
     if images.ndim == 3 and schema.shape[-1] == 1:
         images = images[..., None]
     return Dataset(images, labels.astype(np.int32), schema)

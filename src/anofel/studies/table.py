@@ -6,18 +6,22 @@ Rules for CSV, in the same words in ``docs/studies.md``:
 2. Where the delimiter is no comma and no number has a point, a comma in a number is its decimal comma, unless
    all such numbers could be thousands; then the file is refused.
 3. A file without rows is refused.
+4. A quotation mark that opens a cell closes it; one that is not closed is named with the line where its row
+   begins.
 """
 
 import csv
 import io
 import math
 import re
+import zlib
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO, Final, NamedTuple
+from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,12 +29,15 @@ from numpy.typing import NDArray
 from anofel.errors import InvalidInput
 
 _MISSING = frozenset({"", "na", "nan", "null", "none", "<na>", "nat"})
+_SHEETS: Final = (".xlsx", ".xls", ".ods")
 _DELIMITERS: Final = (",", ";", "\t", "|")
 _DECIMAL_COMMA: Final = re.compile(r"[+-]?\d+,\d+")
 _THOUSANDS: Final = re.compile(r"[+-]?\d{1,3}(,\d{3})+")
 _POINT: Final = re.compile(r"[+-]?\d*\.\d+")
+_NOT_CLOSED: Final = "a quotation mark is opened and not closed"
 _SHOWN: Final = 20
 _SHOWN_PER_COLUMN: Final = 3
+_SHOWN_OF_NAME: Final = 40
 
 
 class Misfit(NamedTuple):
@@ -55,9 +62,9 @@ class RowDoesNotFit(InvalidInput):
         if len(shown) > _SHOWN:
             shown = [*shown[:_SHOWN], f"and {len(shown) - _SHOWN} more"]
         shown += [
-            f"{count - _SHOWN_PER_COLUMN:,} more lines of column '{name}'"
+            f"{more:,} more line{'s' * (more > 1)} of column '{name}'"
             for name, count in seen.items()
-            if count > _SHOWN_PER_COLUMN
+            if (more := count - _SHOWN_PER_COLUMN) > 0
         ][:_SHOWN]
         super().__init__(f"L{'; '.join(shown)[1:]}.")
         self.misfits = tuple(misfits)
@@ -140,7 +147,8 @@ def read_table(path: AnyFile) -> Table:
     readers = {".csv": _read_csv, ".parquet": _read_parquet, ".npz": _read_npz}
     reader = readers.get(path.suffix.lower())
     if reader is None:
-        raise InvalidInput(f"'{path.name}' must end in {', '.join(readers)}.")
+        hint = "; save the sheet as CSV" if path.suffix.lower() in _SHEETS else ""
+        raise InvalidInput(f"'{path.name}' must end in {', '.join(readers)}{hint}.")
     return reader(path)
 
 
@@ -149,29 +157,41 @@ def _read_csv(path: AnyFile) -> Table:
         with io.TextIOWrapper(opened(path), encoding="utf-8-sig", newline="") as file:
             return parse_csv(file)
     except UnicodeDecodeError:
-        raise InvalidInput(f"'{path.name}' is not UTF-8 text.") from None
-    except csv.Error as error:
-        raise InvalidInput(f"'{path.name}' is not CSV: {error}.") from None
+        line = _line_without_text(path)
+        raise InvalidInput(f"'{path.name}' is not UTF-8 text (line {line}); save it as UTF-8.") from None
+
+
+def _line_without_text(path: AnyFile) -> int:
+    """Find the first line that is not UTF-8."""
+    with opened(path) as file:
+        for number, line in enumerate(file, start=1):
+            try:
+                line.decode()
+            except UnicodeDecodeError:
+                return number
+    return 1
 
 
 def parse_csv(lines: Iterable[str]) -> Table:
     """Parse CSV text whose first line names the columns. Raises ``InvalidInput`` and ``UnevenRows``."""
     text = iter(lines)
     first = next(text, "")
+    if not first.strip():
+        raise InvalidInput(f"The {'first line' if first else 'file'} is empty; it must name the columns.")
     delimiter = max(_DELIMITERS, key=first.count)  # (1); the first of equals
-    rows = csv.reader(chain([first], text), delimiter=delimiter)
-    header = [name.strip() for name in next(rows, [])]
-    if not header or len(set(header)) != len(header):
-        raise InvalidInput("The first line must name every column once.")
+    rows = _numbered(csv.reader(chain([first], text), delimiter=delimiter, strict=True))
+    header = [name.strip() for name in next(rows)[1]]
+    if twice := [f"'{name}'" for name, times in Counter(header).items() if times > 1]:
+        raise InvalidInput(f"The first line must name every column once; it repeats {', '.join(twice)}.")
     body, line_numbers, misfits = [], [], []
-    for row in rows:
+    for line, row in rows:
         if row and len(row) != len(header):
             column = header[min(len(row), len(header) - 1)]
             reason = f"the row has {len(row)} cells where the header has {len(header)}"
-            misfits.append(Misfit(rows.line_num, column, reason))
+            misfits.append(Misfit(line, column, reason))
         elif row:
             body.append(row)
-            line_numbers.append(rows.line_num)
+            line_numbers.append(line)
     if misfits and not body:
         raise UnevenRows(misfits, None)
     if not body:  # (3)
@@ -181,6 +201,21 @@ def parse_csv(lines: Iterable[str]) -> Table:
     if misfits:
         raise UnevenRows(misfits, table)
     return table
+
+
+def _numbered(rows: Any) -> Iterator[tuple[int, list[str]]]:
+    """Give every row of a reader with the line where it ends. Raises ``InvalidInput`` (4)."""
+    begins = 1
+    while True:
+        try:
+            row = next(rows, None)
+        except csv.Error as error:
+            reason = _NOT_CLOSED if rows.line_num > begins or "end of data" in str(error) else str(error)
+            raise InvalidInput(f"Line {begins} is not CSV: {reason}.") from None
+        if row is None:
+            return
+        yield rows.line_num, row
+        begins = rows.line_num + 1
 
 
 def _decimal_of(columns: Mapping[str, Sequence[str]]) -> str:
@@ -204,9 +239,11 @@ def _read_parquet(path: AnyFile) -> Table:
         raise InvalidInput("Parquet files need the extra: pip install 'anofel[parquet]'.") from None
     try:
         with opened(path) as file:
-            table = parquet.read_table(file)
-    except (OSError, ValueError) as error:
-        raise InvalidInput(f"'{path.name}' is not a Parquet file: {error}.") from None
+            table = parquet.ParquetFile(file).read()
+    except (OSError, ValueError):
+        raise InvalidInput(f"'{path.name}' is not a Parquet file, or a damaged one.") from None
+    if len(set(table.column_names)) < len(table.column_names):
+        raise InvalidInput(f"'{path.name}' must name every column once.")
     columns = {
         name: [as_text(cell) for cell in table.column(name).to_pylist()] for name in table.column_names
     }
@@ -214,16 +251,27 @@ def _read_parquet(path: AnyFile) -> Table:
 
 
 def _read_npz(path: AnyFile) -> Table:
-    try:
-        with opened(path) as file, np.load(file, allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in archive.files}
-    except (OSError, ValueError) as error:
-        raise InvalidInput(f"'{path.name}' is not a NumPy archive without pickles: {error}.") from None
+    arrays = read_arrays(path)
     lengths = {array.shape for array in arrays.values()}
     if len(lengths) != 1 or len(next(iter(lengths))) != 1:
         raise InvalidInput(f"'{path.name}' must hold one-dimensional arrays of one length, one per column.")
     columns = {name: [as_text(cell) for cell in array.tolist()] for name, array in arrays.items()}
     return Table(columns, range(1, next(iter(lengths))[0] + 1))
+
+
+def read_arrays(path: AnyFile) -> dict[str, NDArray[Any]]:
+    """Read the arrays of a NumPy archive, none of which may be a pickle. Raises ``InvalidInput``."""
+    try:
+        with opened(path) as file, np.load(file, allow_pickle=False) as archive:
+            return {name: archive[name] for name in archive.files}
+    except (OSError, EOFError, ValueError, TypeError, AttributeError, BadZipFile, zlib.error):
+        raise InvalidInput(f"'{path.name}' is not a NumPy archive (.npz) without pickles.") from None
+
+
+def one_column(name: str) -> str:
+    """Say that a file whose first line is one name has a delimiter that is not known."""
+    shown = name if len(name) <= _SHOWN_OF_NAME else f"{name[:_SHOWN_OF_NAME]}…"
+    return f"The file has one column, '{shown}'; cells end in a comma, semicolon, tab or bar."
 
 
 def as_text(cell: Any) -> str:
