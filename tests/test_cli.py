@@ -101,6 +101,47 @@ def commands(group: object, *words: str) -> list[tuple[str, ...]]:
     return found
 
 
+def test_every_command_has_an_example_and_answers_programs() -> None:
+    found = get_command(app)
+    checked = 0
+    for words in commands(found):
+        command: Any = found
+        for word in words:
+            command = command.commands[word]
+        if not hasattr(command, "commands"):
+            checked += 1
+            assert f"anofel {' '.join(words)} " in f"{command.help} ".replace("\\[", "["), words
+            assert "Example" in command.help, words
+            assert "--json" in [name for parameter in command.params for name in parameter.opts], words
+    assert checked > 50
+
+
+def test_ctrl_c_is_told_to_programs_too() -> None:
+    """One document on standard output, and no stack trace, also while the command line is being imported."""
+    begin = "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+    command = begin + (
+        "import anofel.cli.study as study\n"
+        "study.print_json = study.print_table = lambda *_: signal.raise_signal(signal.SIGINT)\n"
+        "sys.argv = ['anofel', 'study', 'list', *sys.argv[1:]]\n"
+        "from anofel.__main__ import run; run()"
+    )
+    importing = begin + (
+        "class Finder:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name == 'anofel.cli': signal.raise_signal(signal.SIGINT)\n"
+        "sys.meta_path.insert(0, Finder())\n"
+        "sys.argv = ['anofel', '--version']\n"
+        "from anofel.__main__ import run; run()"
+    )
+    cases = ((command, ["--json"], "interrupted"), (command, [], ""), (importing, [], ""))
+    for program, words, expected in cases:
+        done = subprocess.run(
+            [sys.executable, "-c", program, *words], capture_output=True, text=True, timeout=600, check=False
+        )
+        assert (done.returncode, done.stderr) == (130, ""), words
+        assert (json.loads(done.stdout)["error"] if done.stdout else "") == expected
+
+
 def shown_help(*words: str, columns: int) -> list[str]:
     wide = {"COLUMNS": str(columns), "TERMINAL_WIDTH": str(columns)}
     shown = CliRunner().invoke(app, [*words, "--help"], env=wide)

@@ -1,5 +1,17 @@
-"""Run the command line as `python -m anofel`."""
+"""Run the command line: as ``anofel``, or as ``python -m anofel``."""
 
-from anofel.cli import main
+import sys
 
-main()
+
+def run() -> None:
+    """Import the command line and run it; a Ctrl-C before any command has begun is no mistake."""
+    try:
+        from anofel.cli import main
+
+        main()
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+if __name__ == "__main__":
+    run()

@@ -88,13 +88,13 @@ def test_a_schedule_is_not_resumed_with_another_board(keys: KeyDirectory) -> Non
 
 
 def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(tmp_path: Path) -> None:
-    """The trainer interrupts the process in its ninth update: iteration 2 is cut short."""
+    """The trainer interrupts the process in its third update, then in its ninth, of iteration 2."""
     (tmp_path / "interrupting.py").write_text(
         "import os, signal\nimport numpy as np\nimport anofel\n\n\n"
         "class Trainer:\n    calls = 0\n\n"
         "    def initial(self):\n        return {'w': np.zeros(8)}\n\n"
         "    def train(self, parameters, dataset):\n        Trainer.calls += 1\n"
-        "        if Trainer.calls == 9 and os.environ.get('INTERRUPT'):\n"
+        "        if Trainer.calls == int(os.environ.get('INTERRUPT', 0)):\n"
         "            os.kill(os.getpid(), signal.SIGINT)\n"
         "        return anofel.LocalUpdate({'w': np.ones(8)}, len(dataset))\n\n\n"
         "def make(task):\n    return Trainer()\n"
@@ -124,7 +124,12 @@ def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(tmp_path: Path) -> None
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
         )
 
-    done = run(INTERRUPT="1")
+    early = run(INTERRUPT="3")
+    assert early.returncode == 130, early.stderr
+    assert (
+        "Interrupted before the first result. Start again with the same command and --resume." in early.stderr
+    )
+    done = run("--resume", INTERRUPT="9")
     assert done.returncode == 130, done.stderr
     assert "Traceback" not in done.stderr
     assert "Go on with the same command and --resume" in " ".join(done.stderr.split())

@@ -34,6 +34,7 @@ from anofel.cli.new import new
 from anofel.cli.predict import evaluate, predict
 from anofel.cli.privacy import privacy
 from anofel.cli.simulate import simulate
+from anofel.cli.simulate_run import INTERRUPTED
 from anofel.cli.track import track
 from anofel.errors import AnofelError
 
@@ -57,6 +58,15 @@ class _ByHeading(TyperGroup):
             return HEADINGS.index(self.commands[name].rich_help_panel)  # type: ignore[attr-defined]
 
         return sorted(super().list_commands(ctx), key=place)
+
+    def invoke(self, ctx: typer.Context) -> Any:  # type: ignore[override]
+        """Run the command; programs are told of a Ctrl-C that it did not expect."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            if "--json" in sys.argv:
+                _say_to_programs("interrupted", "The command was ended by Ctrl-C.", INTERRUPTED)
+            raise typer.Exit(INTERRUPTED) from None
 
 
 app = typer.Typer(

@@ -15,6 +15,7 @@ from anofel.cli.role_options import (
     add_status,
     at_work,
     show,
+    until_stopped,
 )
 from anofel.ids import Subject
 
@@ -146,15 +147,19 @@ def run(
     directory: Directory,
     key_file: KeyFileOption = None,
     passphrase_file: PassphraseFileOption = None,
+    as_json: JsonOption = False,
 ) -> None:
-    """Add, count and open sums, until SIGTERM or Ctrl-C.
+    """Add, count and open sums, until SIGTERM or Ctrl-C; then show the status.
 
     Example: anofel aggregator run aggregator --key-file aggregator.key
     """
     from anofel.roles.aggregator.role import Aggregator
 
     with at_work(directory, ROLE, key_file, passphrase_file, daemon=True) as (found, board):
-        Aggregator(found, board, note).run()
+        aggregator = Aggregator(found, board, note)
+        with until_stopped():
+            aggregator.run()
+        show(f"The aggregator in {directory}", aggregator.status(), as_json=as_json)
 
 
 add_status(app, ROLE, ROLE)

@@ -114,12 +114,12 @@ def request(
 ) -> None:
     """Ask a certifier that knows you for a certificate over your data.
 
-    By files: anofel client request ward3 --nonce nonce.json --out request.json --key-file ward3.key
+    Example, by files: anofel client request ward3 --nonce nonce.json --out request.json --key-file ward3.key
 
     Then send request.json and the data to the certifier, and keep its answer with anofel client accept.
 
-    By HTTP: anofel client request ward3 --certifier https://clinic.example --invitation invitation.json
-    --key-file ward3.key
+    Example, by HTTP: anofel client request ward3 --certifier https://clinic.example
+    --invitation invitation.json --key-file ward3.key
     """
     from anofel.disk.files import write_new_file
     from anofel.network.transport import Transport

@@ -1,5 +1,6 @@
 """``anofel game``: play the paper's games against this program."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -57,7 +58,10 @@ def dind(
 
 @app.command("list")
 def list_all(as_json: JsonOption = False) -> None:
-    """Name every adversary, and every leak that can be put back."""
+    """Name every adversary, and every leak that can be put back.
+
+    Example: anofel game list
+    """
     from anofel.cli.output import print_json, print_table
     from anofel.games.adversaries.catalogue import CATALOGUE
     from anofel.games.put_back import CATALOGUE as WEAKENINGS
@@ -81,10 +85,19 @@ def list_all(as_json: JsonOption = False) -> None:
             }
         )
         return
-    rows = [[found.game, found.name, ", ".join(found.weakened), found.about] for found in CATALOGUE]
-    print_table("Adversaries", ["game", "name", "wins against", "looks at"], rows)
-    rows = [[found.name, "yes" if found.is_papers else "", found.about] for found in WEAKENINGS]
-    print_table("Leaks that can be put back", ["name", "in the paper", "what is different"], rows)
+    for game in dict.fromkeys(found.game for found in CATALOGUE):
+        rows = [
+            [found.name, " ".join([found.about, *_against(found.weakened)])]
+            for found in CATALOGUE
+            if found.game == game
+        ]
+        print_table(f"Adversaries of the game {game}", ["name", "what it does"], rows)
+    rows = [[found.name, found.about + " As in the paper." * found.is_papers] for found in WEAKENINGS]
+    print_table("Leaks that can be put back", ["name", "what is different"], rows)
+
+
+def _against(leaks: Sequence[str]) -> list[str]:
+    return [f"Wins against {' and '.join(leaks)}."] if leaks else []
 
 
 def _play(game: str, adversary: str, plays: int, weaken: str, keys: Path | None, *, as_json: bool) -> None:

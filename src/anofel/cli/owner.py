@@ -17,6 +17,7 @@ from anofel.cli.role_options import (
     at_work,
     say_what_a_trainer_may,
     show,
+    until_stopped,
 )
 from anofel.cli.status_tables import of_owner
 from anofel.errors import InvalidInput
@@ -175,7 +176,7 @@ def run(
     passphrase_file: PassphraseFileOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Open iterations and make the models, until the task ends, SIGTERM or Ctrl-C.
+    """Open iterations and make the models, until the task ends, SIGTERM or Ctrl-C; then show the status.
 
     Example: anofel owner run owner --validation held-out.csv --key-file owner.key
     """
@@ -188,7 +189,8 @@ def run(
         owner = Owner(found, board, note, end_after=end_after, reject_rise=reject_rise, hold=hold)
         if validation is not None:
             owner.measure_on(load_file(validation, owner.task.schema))
-        owner.run()
+        with until_stopped():
+            owner.run()
         _show(f"The task {owner.task.name}", owner.status(), as_json=as_json)
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any, Final
 
 import typer
@@ -139,7 +140,7 @@ class _Journal:
         settings = self._settings
         return {
             "dir": None if settings.out is None else str(settings.out),
-            "board": None if self.board is None else str(self.board),
+            "board": None if self.board is None or not self.board.is_dir() else str(self.board),
             "scheme": None if settings.insecure_plain else settings.scheme,
             "clients": {part.task.name: len(part.clients) for part in self._parts},
             "tasks": {part.task.name: part.task.digest().hex() for part in self._parts},
@@ -212,7 +213,10 @@ def _line(result: "IterationResult") -> str:
 
 
 def _say_how_to_go_on(settings: Settings, done: int) -> None:
-    if settings.out is None:
+    if not done:
+        goes_on = "" if settings.out is None else " Start again with the same command and --resume."
+        note(f"Interrupted before the first result.{goes_on}")
+    elif settings.out is None:
         note(f"Interrupted after {done} results. Without --out nothing was kept but what is shown here.")
     else:
         note(
@@ -249,7 +253,7 @@ def _show(result: dict[str, Any], settings: Settings, best: "BestModels") -> Non
     elif insecure:
         print_text(f"Made with test material: {insecure}.")
     if result["board"] is not None:
-        print_text(f"Check it: anofel audit {result['board']}")
+        print_text(f"Check it: anofel audit {quote(result['board'])}")
     if settings.plot is not None:
         print_text(f"Plot: {settings.plot}")
 
