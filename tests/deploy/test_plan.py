@@ -95,7 +95,7 @@ def test_a_user_without_sudo_is_told_what_root_types(home: Path) -> None:
     tools.mkdir()
     (tools / "sudo").write_text("#!/bin/sh\necho 'anofel is not in the sudoers file.' >&2; exit 1\n")
     (tools / "sudo").chmod(0o755)
-    where = {"PATH": f"{tools}:{os.environ['PATH']}"}
+    where = {"PATH": f"{tools}:{Path(sys.executable).parent}:{os.environ['PATH']}"}
     ended = subprocess.run(["sh", script], env=where, capture_output=True, text=True, check=False)
     assert ended.returncode == 1
     unit = script.parent / "anofel-owner.service"
@@ -171,21 +171,26 @@ def test_what_does_not_fit_is_named(home: Path, old: str, new: str, words: str) 
 
 def test_addresses_are_https(home: Path) -> None:
     change(home, "https://clinic.example", "http://clinic.example")
-    with pytest.raises(InvalidInput, match="https://"):
+    change(home, "threshold = 2", "threshold = 1")
+    with pytest.raises(
+        InvalidDocument, match="the address http://clinic.example must begin with https://"
+    ) as caught:
         plan(home)
+    assert "threshold above half" in str(caught.value), "and everything else is said with it"
 
 
 def test_a_task_that_the_board_would_refuse_is_refused_now(home: Path) -> None:
     task = home / "wards" / "task.toml"
     task.write_text(task.read_text().replace("min_clients = 6", "min_clients = 6\nmax_posts = 9000"))
-    with pytest.raises(NoSizeClass, match="Lower max_posts to 8192 or less"):
+    with pytest.raises(InvalidInput, match="task.toml: .*Lower max_posts to 8192 or less") as caught:
         plan(home)
+    assert caught.value.code == NoSizeClass.code
     assert not (home / "plan").exists()
 
 
 def test_a_task_is_held_against_the_size_classes_that_the_plan_names(home: Path) -> None:
     change(home, 'name = "Lung registry"', 'name = "Lung registry"\nnumbers = ["--size-class 4:64"]')
-    with pytest.raises(NoSizeClass, match="No class is long enough"):
+    with pytest.raises(InvalidInput, match="No class is long enough"):
         plan(home)
 
 
@@ -193,9 +198,79 @@ def test_a_task_with_unconfirmed_values_is_not_planned(home: Path) -> None:
     task = home / "wards" / "task.toml"
     task.write_text(task.read_text().replace("min_clients = 6", f"min_clients = 6   # {CONFIRM}"))
     with pytest.raises(
-        Unconfirmed, match="1 values of .* Replace each by public knowledge and delete its mark"
-    ):
+        InvalidInput, match="1 values of .* Replace each by public knowledge and delete its mark"
+    ) as caught:
         plan(home)
+    assert caught.value.code == Unconfirmed.code
+
+
+def test_all_files_that_cannot_be_used_are_named_at_once(home: Path) -> None:
+    change(home, 'tasks = ["wards/task.toml"]', 'tasks = ["wards/task.toml", "wards/tsk.toml"]')
+    change(home, 'tls_root = "tls-root.pem"', 'tls_root = "root.pem"')
+    task = home / "wards" / "task.toml"
+    task.write_text(task.read_text().replace("min_clients = 6", f"min_clients = 6   # {CONFIRM}"))
+    with pytest.raises(InvalidInput) as caught:
+        plan(home)
+    for words in ("wards/tsk.toml cannot be read", "root.pem cannot be read", "1 values of"):
+        assert words in str(caught.value)
+
+
+def test_two_tasks_of_one_file_name_stay_two_at_their_certifier(home: Path) -> None:
+    """Every draft of anofel new is a task.toml."""
+    (home / "hearts").mkdir()
+    examples = ROOT / "src" / "anofel" / "tasks" / "examples"
+    shutil.copyfile(examples / "custom.toml", home / "hearts" / "task.toml")
+    change(home, 'tasks = ["wards/task.toml"]', 'tasks = ["wards/task.toml", "hearts/task.toml"]')
+    clinic = plan(home) / "clinic"
+    assert (clinic / "wards-task.toml").read_bytes() == (home / "wards" / "task.toml").read_bytes()
+    assert (clinic / "hearts-task.toml").read_bytes() == (home / "hearts" / "task.toml").read_bytes()
+    assert re.findall(r'^schema = "(.+)"$', (clinic / "policy.toml").read_text(), re.M) == [
+        "wards-task.toml",
+        "hearts-task.toml",
+    ]
+    assert not (clinic / "task.toml").exists()
+
+
+def test_an_owner_needs_its_rows_before_anything_is_announced(home: Path) -> None:
+    """Without them the unit would end; rows that do not fit would, after the task was announced for good."""
+    owner = plan(home) / "owner"
+    where = os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    waits = {"cwd": owner, "env": where, "capture_output": True, "text": True, "check": False}
+    ended = subprocess.run(["sh", "go.sh"], **waits)  # type: ignore[call-overload]
+    assert ended.returncode == 75, ended.stderr
+    assert "\n  held-out.csv  your own rows, to measure by\n" in ended.stdout
+    (owner / "held-out.csv").write_text("nonsense\n")
+    assert "held-out.csv" not in subprocess.run(["sh", "go.sh"], **waits).stdout  # type: ignore[call-overload]
+    lines = (owner / "go.sh").read_text().splitlines()
+    (announces,) = [number for number, line in enumerate(lines) if line.startswith("once task anofel owner")]
+    assert lines.index("anofel study check task.toml held-out.csv") < announces
+    assert "--validation held-out.csv " in (owner / "anofel-owner.service").read_text()
+
+
+@pytest.mark.parametrize(("machine", "program"), [("owner", "anofel"), ("authority", "openssl")])
+def test_a_machine_without_the_program_is_told_so(machine: str, program: str, home: Path) -> None:
+    tools = home / "tools"
+    tools.mkdir()
+    for name in ("dirname", "mkdir"):
+        (tools / name).symlink_to(str(shutil.which(name)))
+    script = plan(home) / machine / "go.sh"
+    ended = subprocess.run(
+        ["/bin/sh", script], env={"PATH": str(tools)}, capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == 127
+    assert ended.stderr.startswith(f"{program} is not here: ")
+
+
+def test_an_answer_that_is_none_is_named(home: Path) -> None:
+    owner = plan(home) / "owner"
+    header = (owner / "go.sh").read_text().partition("\n[ -d x509 ]")[0]
+    (unpack,) = [line for line in (owner / "go.sh").read_text().splitlines() if "tar xf" in line]
+    (owner / "try.sh").write_text(f"{header}\n{unpack}\n")
+    (owner / "in" / "owner.answer").write_text("a letter\n")
+    where = os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    ended = subprocess.run(["sh", owner / "try.sh"], env=where, capture_output=True, text=True, check=False)
+    assert ended.returncode == 1
+    assert "in/owner.answer is not what the authority made for owner." in ended.stderr
 
 
 def test_without_development_keys_the_board_waits_for_those_of_a_ceremony(home: Path) -> None:

@@ -99,7 +99,7 @@ def request(
         print_json({"directory": str(out), "purpose": wanted.value, "files": files})
         return
     print_table(f"Request in {out}", ["file", "what it is"], [[n, w] for n, w in files.items()])
-    note(f"A test authority signs it with: anofel ca sign CA --request {out / REQUEST_FILE}")
+    note(f"The authority signs it. In a rehearsal: anofel ca sign CA --request {out / REQUEST_FILE}")
 
 
 @app.command()

@@ -26,6 +26,8 @@ class Machine:
     """What its operator does by hand before the script runs."""
     ports: tuple[int, ...] = ()
     """Where others reach it."""
+    program: str = "anofel"
+    """What its script needs first of all."""
 
     def contents(self) -> dict[str, bytes]:
         """Return its directory."""
@@ -39,7 +41,7 @@ class Machine:
             text += f"\n{heading}\n" + "".join(f"  [ ] {entry}\n" for entry in entries or ["nothing"])
         text += "\nNever carried: x509/key.pem, role.key, the role's directory. They stay on this machine.\n"
         return {
-            SCRIPT: scripts.script(self.title, self.lines).encode(),
+            SCRIPT: scripts.script(self.title, self.lines, self.program).encode(),
             CHECKLIST: text.encode(),
             **self.files,
         }

@@ -144,6 +144,7 @@ class Parties:
             if not NAME.fullmatch(name):
                 yield section, f"'{name}' must be of letters, digits, spaces and . ' ( ) & -"
         yield from self._faults_of_board()
+        yield from self._faults_of_addresses()
         for section, name in (("authority", self.authority), ("board", self.board.name)):
             if not NAME.fullmatch(name):
                 yield section, f"'{name}' must be of letters, digits, spaces and . ' ( ) & -"
@@ -165,6 +166,19 @@ class Parties:
                 yield "committee", f"'{committee.name}' needs a threshold above half of {len(people)} members"
         if not self.certifier or not self.owner:
             yield "certifier", "and owner: there is at least one of each"
+
+    def _faults_of_addresses(self) -> Iterator[tuple[str, str]]:
+        places = [("certifier", party.address) for party in self.certifier]
+        places += [("validator", party.address) for party in self.validator]
+        places += [("board", self.board.address)] if self.board.address else []
+        for section, address in places:
+            try:
+                scheme = BoardAddress.parse(address).scheme
+            except InvalidInput as error:
+                yield section, str(error).rstrip(".")
+            else:
+                if scheme != "https":
+                    yield section, f"the address {address} must begin with https://"
 
     def _faults_of_board(self) -> Iterator[tuple[str, str]]:
         one = self.board.holder or self.board.address
@@ -211,8 +225,4 @@ def storage_of(machine: str) -> str:
 
 def read_parties(path: Path) -> Parties:
     """Read the file. Raises ``InvalidInput``, all problems at once."""
-    found = read_toml(path, Parties)
-    for address in (*found.addresses(), *(party.address for party in found.certifier)):
-        if BoardAddress.parse(address).scheme != "https":
-            raise InvalidInput(f"The address {address} must begin with https://.")
-    return found
+    return read_toml(path, Parties)

@@ -2,6 +2,7 @@
 
 import shutil
 import tempfile
+from collections import Counter
 from pathlib import Path
 from shlex import join, quote
 from typing import Final
@@ -13,7 +14,8 @@ from anofel.deploy.containers import compose, containerfile
 from anofel.deploy.machine import CHECKLIST, HTTPS, Machine
 from anofel.deploy.parties import AUTHORITY, CLIENT, CertifierParty, OwnerParty, Parties, storage_of
 from anofel.deploy.validators import ValidatorPlanner
-from anofel.disk.files import FileExists, read_small_file, write_new_directory
+from anofel.disk.files import FileExists, read_each, read_small_file, write_new_directory
+from anofel.errors import InvalidInput
 from anofel.pki.certificates import Purpose
 from anofel.tasks.confirmations import check_confirmed
 from anofel.tasks.task import Task
@@ -56,14 +58,10 @@ class Planner:
     def __init__(self, parties: Parties, base: Path) -> None:
         """Read the tasks and hold them against the board. Raises ``InvalidInput``."""
         self.parties, self._base = parties, base
-        self.tasks = {name: self._read(name) for name in self._task_names()}
-        for name in self.tasks:
-            task = Task.load(base / name)
-            classes = parties.board.classes()
-            check_fits(task, classes[size_class_of(classes, task)])
-        for name in dict.fromkeys(party.task for party in parties.owner):
-            check_confirmed(base / name)
-        roots = self._read(parties.tls_root) if parties.tls_root else b""
+        names = self._task_names()
+        known = [*names, *([parties.tls_root] if parties.tls_root else [])]
+        self.tasks = dict(zip(known, read_each([base / name for name in known], self._checked), strict=True))
+        roots = self.tasks.pop(parties.tls_root) if parties.tls_root else b""
         self._roots: dict[str, bytes] = {_ROOTS: roots} if roots else {}
         self._ca = ["--ca-file", _ROOTS] if roots else []
 
@@ -89,6 +87,7 @@ class Planner:
             [f"{machine}.request from {name}, who shows who they are" for machine, name, _ in holders],
             [f"{machine}.answer to {machine}" for machine, _, _ in holders],
             ["Judge that the members of a committee are of different organisations: you vouch for it."],
+            program="openssl",
         )
 
     def _board(self) -> Machine:
@@ -154,7 +153,7 @@ class Planner:
         ]
         run = f"certifier run certifier --host 0.0.0.0 --port 443 {scripts.TLS} {scripts.KEY}"
         policy = self._read(party.policy) if party.policy else self._draft_policy(party)
-        tasks = {Path(name).name: self.tasks[name] for name in party.tasks}
+        tasks = {file: self.tasks[name] for name, file in _names_at(party).items()}
         service = scripts.unit("A certifier of anofel", run, serves=True).encode()
         return Machine(
             party.machine,
@@ -221,7 +220,7 @@ class Planner:
         make += ["--genesis", "in/genesis.bin", "--certificate", f"answer/{party.machine}.pem", "--key"]
         make += ["x509/key.pem"]
         committee = next(c for c in self.parties.committee if c.name == party.committee)
-        task = Path(party.task).name
+        task, rows = Path(party.task).name, party.validation
         say = ["anofel", "owner", "announce", "owner", task, "--committee", committee.name, "--wait", "3600"]
         say += [w for member in committee.members for w in ("--member", f"O={member.name}")]
         # Before, iterations would pass with too few posts.
@@ -230,19 +229,22 @@ class Planner:
         lines = [
             *scripts.request("owner", party.name, party.machine),
             f"need genesis.bin {quote(self._giver)}",
+            *([f"rows {quote(rows)}"] if rows else []),
             f"all_here 'Carry out/{party.machine}.request to the authority.'",
             *scripts.check("owner", party.name, party.machine),
             f'[ -d owner ] || {join(make)} --key-file "$ETC/role.key"',
             f"anofel privacy {quote(task)} --board in/genesis.bin",
+            # A task cannot be changed once it is announced; rows that do not fit would end the unit.
+            *([join(["anofel", "study", "check", task, rows])] if rows else []),
             f'once task {join(say)} --key-file "$ETC/role.key"',
             "start anofel-owner",
         ]
-        rows = f" --validation {party.validation}" if party.validation else ""
-        run = " ".join([f"owner run owner{rows}", *party.run_options, scripts.KEY])
+        measure = [f"--validation {quote(rows)}"] if rows else []
+        run = " ".join(["owner run owner", *measure, *party.run_options, scripts.KEY])
         service = scripts.unit("The owner of a task of anofel", run).encode()
         prepare = ["Read what anofel privacy says: a task cannot be changed once it is announced."]
-        if party.validation:
-            prepare.append(f"Put your own rows, to measure by, into {party.validation}.")
+        if rows:
+            prepare.append(f"Put your own rows, to measure by, into {rows}.")
         return Machine(
             party.machine,
             f"The owner {party.name} of the task in {task}",
@@ -294,14 +296,38 @@ class Planner:
     def _read(self, name: str) -> bytes:
         return read_small_file(self._base / name)
 
+    def _checked(self, path: Path) -> bytes:
+        """Read a file; of a task, only one that the board takes and an owner may announce."""
+        content = read_small_file(path)
+        if path in [self._base / name for name in self._task_names()]:
+            task, classes = Task.load(path), self.parties.board.classes()
+            check_fits(task, classes[size_class_of(classes, task)])
+            if path in [self._base / party.task for party in self.parties.owner]:
+                check_confirmed(path)
+        return content
+
     def _draft_policy(self, party: CertifierParty) -> bytes:
         lines = ["# Drafted. Confirm every number: you vouch for the data that fits (docs/certifier.md)."]
-        for name in party.tasks:
+        for name, file in _names_at(party).items():
             task = Task.load(self._base / name)
-            lines += ["", "[[dataset]]", f"type = {task.dataset_type}", f'schema = "{Path(name).name}"']
+            lines += ["", "[[dataset]]", f"type = {task.dataset_type}", f'schema = "{file}"']
             lines += ["min_rows = 10          # confirm", "max_rows = 1000000     # confirm"]
             lines += ["max_duplicates = 10    # confirm"]
         return ("\n".join(lines) + "\n").encode()
+
+
+def _names_at(party: CertifierParty) -> dict[str, str]:
+    """Name the task files on a certifier's machine; those of one name are told apart by their directories."""
+    short = Counter(Path(name).name for name in party.tasks)
+    found = {
+        name: Path(name).name
+        if short[Path(name).name] == 1
+        else "-".join(part for part in Path(name).parts if part.strip("/."))
+        for name in dict.fromkeys(party.tasks)
+    }
+    if len(set(found.values())) < len(found):
+        raise InvalidInput(f"Two task files of the certifier {party.name} would have one name; rename one.")
+    return found
 
 
 def client_files() -> dict[str, bytes]:

@@ -45,9 +45,10 @@ def unit(
     return text.replace("@CAPABILITIES@", extra + bound)
 
 
-def script(title: str, lines: Sequence[str]) -> str:
-    """Write a script."""
-    return template("header.sh").replace("@TITLE@", title) + "\n".join(lines) + "\n"
+def script(title: str, lines: Sequence[str], program: str = "anofel") -> str:
+    """Write a script; without ``program`` it says so and ends."""
+    header = template("header.sh").replace("@TITLE@", title).replace("@PROGRAM@", program)
+    return header + "\n".join(lines) + "\n"
 
 
 def request(purpose: str, name: str, machine: str, keys: str = "x509") -> list[str]:
@@ -66,7 +67,8 @@ def check(purpose: str, name: str, machine: str, others: Sequence[str] = (), key
     words = ["anofel", "ca", "check", f"answer/{machine}.pem", "--key", f"{keys}/key.pem"]
     words += ["--root", "answer/root.pem", "--purpose", purpose, "--name", name]
     return [
-        f"mkdir -p answer && tar xf in/{machine}.answer -C answer {files}",
+        f"mkdir -p answer && tar xf in/{machine}.answer -C answer {files} ||"
+        f" {{ echo 'in/{machine}.answer is not what the authority made for {machine}.' >&2; exit 1; }}",
         f"once certificate{keys.removeprefix('x509')} {join(words)}",
     ]
 

@@ -8,9 +8,13 @@ umask 077
 PATH="$PATH:/opt/anofel/bin"
 ETC="${ANOFEL_ETC:-/etc/anofel}"
 mkdir -p in out done
+command -v @PROGRAM@ >/dev/null || { echo '@PROGRAM@ is not here: see "What is there before" in docs/deployment.md.' >&2; exit 127; }
 missing=
 need() { [ -e "in/$1" ] || missing="$missing
   in/$1  from $2"; }
+# What its operator puts here by hand; what comes later would fail without it.
+rows() { [ -e "$1" ] || missing="$missing
+  $1  your own rows, to measure by"; }
 all_here() { [ -z "$missing" ] || { printf 'Waiting for:%s\n%s\n' "$missing" "$1"; exit 75; }; }
 put() { [ -e "out/$2" ] || { cp -R "$1" "out/.$2" && mv "out/.$2" "out/$2"; }; }
 once() { step="$1"; shift; [ -e "done/$step" ] || { "$@" && : > "done/$step"; }; }
