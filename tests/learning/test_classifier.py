@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.base import is_classifier
+from sklearn.base import clone, is_classifier
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.frozen import FrozenEstimator
 from sklearn.metrics import roc_auc_score
@@ -70,6 +70,8 @@ def test_scikit_learn_takes_it_as_a_fitted_classifier(classifier: Classifier, fr
     assert roc_auc_score(frame["ill"] == "yes", scores) == pytest.approx(measured["auc"])
     calibrated = CalibratedClassifierCV(FrozenEstimator(classifier)).fit(frame, frame["ill"])
     assert calibrated.predict_proba(frame).shape == (120, 2)
+    again = clone(classifier)
+    assert np.array_equal(again.predict_proba(frame), classifier.predict_proba(frame)), "nothing is unlearned"
     with pytest.raises(InvalidInput, match="not fitted again"):
         classifier.fit(frame, frame["ill"])
 
@@ -88,6 +90,14 @@ def test_rows_that_do_not_fit_are_refused(classifier: Classifier, frame: pd.Data
         classifier.predict_proba(frame.assign(age=500))
     with pytest.raises(InvalidInput, match="3 columns of the schema"):
         classifier.predict_proba(np.zeros((4, 5)))
+    with pytest.raises(InvalidInput, match="must name every column once; they repeat 'age'"):
+        classifier.predict_proba(pd.concat([frame, frame[["age"]]], axis=1))
+    with pytest.raises(InvalidInput, match="There are no rows"):
+        classifier.predict_proba(frame.iloc[:0])
+    with pytest.raises(InvalidInput, match="'rows.csv' names a file and is no rows; predict_file"):
+        classifier.predict_proba("rows.csv")
+    with pytest.raises(InvalidInput, match="make a data frame of it"):
+        classifier.predict_proba({"age": [50]})
 
 
 def test_the_model_of_another_task_is_refused(classifier: Classifier) -> None:
@@ -134,6 +144,9 @@ def test_predict_writes_probabilities_of_rows_without_a_label(
     assert [int(row["line"]) for row in rows] == list(range(2, 32))
     assert np.allclose([float(row["probability yes"]) for row in rows], expected[:, 1], atol=1e-6)
     assert [row["predicted"] for row in rows] == [["no", "yes"][row.argmax()] for row in expected]
+    by_name, lines = classifier.predict_file(files["new.csv"])
+    assert np.array_equal(by_name, expected)
+    assert lines == list(range(2, 32))
     out = tmp_path / "predictions.csv"
     run("predict", *options, "--out", str(out))
     assert list(csv.DictReader(io.StringIO(out.read_text()))) == rows

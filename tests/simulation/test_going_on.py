@@ -112,11 +112,13 @@ def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(tmp_path: Path) -> None
         "run",
     ]
 
+    places = [str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])]
+
     def run(*more: str, **environment: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [sys.executable, "-m", "anofel", *words, *more],
             cwd=tmp_path,
-            env=os.environ | {"PYTHONPATH": str(tmp_path)} | environment,
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(places)} | environment,
             capture_output=True,
             text=True,
             timeout=600,

@@ -106,13 +106,14 @@ class Classifier:
         shares = {f"probability {value}": float(share) for value, share in zip(values, row, strict=True)}
         return {"predicted": values[int(row.argmax())], **shares}
 
-    def predict_file(self, path: AnyFile) -> tuple[NDArray[np.float64], list[int]]:
+    def predict_file(self, path: AnyFile | str) -> tuple[NDArray[np.float64], list[int]]:
         """Give the probabilities for the rows of a file, and where each stands; no label is needed."""
         schema = self.task.schema
+        file = Path(path) if isinstance(path, str) else path
         if isinstance(schema, TableSchema):
-            rows = TableRows.read(path, schema, labelled=False)
+            rows = TableRows.read(file, schema, labelled=False)
             return self.predict_proba(rows.dataset), list(rows.table.lines)
-        dataset = read_image_rows(path, schema)
+        dataset = read_image_rows(file, schema)
         return self.predict_proba(dataset), list(range(1, len(dataset) + 1))
 
     def _encoded(self, rows: Any) -> Dataset:

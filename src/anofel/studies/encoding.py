@@ -100,7 +100,7 @@ def encode_unlabelled(table: Table, schema: TableSchema) -> Dataset:
 
 def _encode(table: Table, schema: TableSchema, *, labelled: bool) -> Dataset:
     if not len(table):
-        raise InvalidInput("The file names columns and has no rows.")
+        raise InvalidInput("There are no rows.")
     if len(table.columns) == 1 and not table.columns.keys() & _known(schema):
         raise ColumnsDoNotFit(one_column(next(iter(table.columns))))
     problems = _column_problems(table, schema, labelled=labelled)

@@ -3,6 +3,7 @@
 Whatever has columns by name is read, through the schema like a file; no library is imported for that.
 """
 
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -18,9 +19,15 @@ from anofel.tasks.schema import ImageSchema, TableSchema
 
 def table_of(rows: Any, schema: TableSchema) -> Table:
     """Read whatever has columns by name, or an array in the order of the schema. Raises ``InvalidInput``."""
+    if isinstance(rows, str | Path):
+        raise InvalidInput(f"'{rows}' names a file and is no rows; predict_file and the commands read files.")
     names = _column_names(rows)
+    if names is None and isinstance(rows, Mapping):
+        raise InvalidInput("A mapping is no table; make a data frame of it.")
     if names is None:
         return _of_array(np.asarray(rows, dtype=object), schema)
+    if twice := [name for name, times in Counter(map(str, names)).items() if times > 1]:
+        raise InvalidInput(f"The rows must name every column once; they repeat '{twice[0]}'.")
     cells = {str(name): [as_text(cell) for cell in _cells(rows, name)] for name in names}
     return Table(cells, range(1, len(rows) + 1))
 
