@@ -113,6 +113,10 @@ def test_every_command_has_an_example_and_answers_programs() -> None:
             assert f"anofel {' '.join(words)} " in f"{command.help} ".replace("\\[", "["), words
             assert "Example" in command.help, words
             assert "--json" in [name for parameter in command.params for name in parameter.opts], words
+            rows = [row.split(" | ")[0] for row in PAGE.splitlines() if row.startswith("| `anofel")]
+            start = f"`anofel {' '.join(words[:-1])}".rstrip()
+            name = rf"(?<![\w-]){words[-1]}(?![\w-])"
+            assert any(start in row and re.search(name, row) for row in rows), f"docs/cli.md has no {words}"
     assert checked > 50
 
 
