@@ -39,6 +39,8 @@ CASES = {
     "a command that is not there": (["privcy"], 2, "wrong-usage"),
     "an argument that is missing": (["predict", "a.model"], 2, "wrong-usage"),
     "a value that is none": (["simulate", "--clients", "many"], 2, "wrong-usage"),
+    "options that do not go together": (["simulate", "--resume"], 2, "wrong-usage"),
+    "an option without another": (["new", "wards", "--from", "rows.csv"], 2, "wrong-usage"),
     "nobody answers": (["node", "status", "http://127.0.0.1:1"], 3, "peer-unreachable"),
 }
 

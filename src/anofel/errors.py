@@ -7,7 +7,8 @@
     │   ├── InvalidKeyFile          a file is not the key that is needed
     │   ├── OutOfRange              a result does not fit the numbers it is written in
     │   ├── MalformedMessage        bytes or values are not a message; names layout, field and fault
-    │   └── UnsatisfiedStatement    a witness does not satisfy its statement; names the clause
+    │   ├── UnsatisfiedStatement    a witness does not satisfy its statement; names the clause
+    │   └── WrongUsage              options of a command that do not go together
     ├── VerificationError           a proof, signature or other check failed
     │   ├── InvalidCeremony         a file or transcript of a key ceremony does not hold
     │   ├── InvalidProof            a proof is malformed or not valid; a batch names the bad ones
@@ -52,6 +53,13 @@ class MalformedMessage(InvalidInput):
     """Bytes or values are not a message of the layout (``docs/messages.md``)."""
 
     code = "malformed-message"
+
+
+class WrongUsage(InvalidInput):
+    """Options of a command do not go together, or one is not of its form."""
+
+    code = "wrong-usage"
+    exit_code = 2
 
 
 class UnsatisfiedStatement(InvalidInput):

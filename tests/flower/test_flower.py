@@ -273,30 +273,33 @@ def test_no_answer_is_larger_than_a_model_may_be() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "says"),
+    ("options", "says", "code"),
     [
-        (["--flower-app", str(APPS / "numpy_app")], "--flower-app needs --flower-python"),
-        (["--flower-python", sys.executable], "need --flower-app, its directory"),
+        (["--flower-app", str(APPS / "numpy_app")], "--flower-app needs --flower-python", 2),
+        (["--flower-python", sys.executable], "need --flower-app, its directory", 2),
         (
             ["--flower-app", str(APPS / "numpy_app"), "--flower-python", sys.executable, "--study", "nwtco"],
             "goes with one task file or none",
+            2,
         ),
         (
             ["--flower-app", str(APPS), "--flower-python", "/bin/true"],
             "pyproject.toml cannot be read",
+            1,
         ),
         (
             ["--flower-app", str(APPS / "numpy_app"), "--flower-python", sys.executable],
             "ModuleNotFoundError: No module named 'flwr'",
+            1,
         ),
     ],
 )
-def test_a_mistake_on_the_command_line_is_one_sentence(options: list[str], says: str) -> None:
+def test_a_mistake_on_the_command_line_is_one_sentence(options: list[str], says: str, code: int) -> None:
     if "--flower-app" in options:
         options = [*options, "--insecure-flower-network"]
     done = subprocess.run(
         [sys.executable, "-m", "anofel", "simulate", *options], capture_output=True, text=True
     )
-    assert done.returncode == 1
+    assert done.returncode == code
     assert says in done.stderr.replace("\n", " ")
     assert "Traceback" not in done.stderr

@@ -226,7 +226,7 @@ def finish(
     Example: anofel setup ceremony finish ceremony-3 --beacon 5fb2…c1 --out keys
     """
     from anofel.disk.files import FileExists
-    from anofel.errors import InvalidInput
+    from anofel.errors import WrongUsage
     from anofel.proofs.ceremony.finished import finish as finish_ceremony
     from anofel.proofs.ceremony.transcript import CeremonyTranscript
     from anofel.proofs.keys import STATEMENTS
@@ -236,7 +236,7 @@ def finish(
     try:
         value = bytes.fromhex(beacon)
     except ValueError:
-        raise InvalidInput("--beacon is not hexadecimal.") from None
+        raise WrongUsage("--beacon is not hexadecimal.") from None
     with progress_bar("Verifying the ceremony") as progress:
         found = CeremonyTranscript.open(directory, other_powers=_digest(other_powers), on_progress=progress)
         if found.agreement.statements == STATEMENTS:
@@ -374,7 +374,7 @@ def _begin(
 
 
 def _digest(text: str | None) -> bytes | None:
-    from anofel.errors import InvalidInput
+    from anofel.errors import WrongUsage
 
     if text is None:
         return None
@@ -383,16 +383,16 @@ def _digest(text: str | None) -> bytes | None:
     except ValueError:
         digest = b""
     if len(digest) != 64:
-        raise InvalidInput("--other-powers-of-tau takes the BLAKE2b-512 of the file, 128 hexadecimal digits.")
+        raise WrongUsage("--other-powers-of-tau takes the BLAKE2b-512 of the file, 128 hexadecimal digits.")
     return digest
 
 
 def _role(certificate: Path | None, key: Path | None) -> Any:
-    from anofel.errors import InvalidInput
+    from anofel.errors import WrongUsage
     from anofel.pki.certificates import RoleKey
 
     if (certificate is None) != (key is None):
-        raise InvalidInput("--certificate and --key belong together.")
+        raise WrongUsage("--certificate and --key belong together.")
     return None if certificate is None or key is None else RoleKey.from_files(certificate, key)
 
 
@@ -415,11 +415,11 @@ def _check_signers(
     certificate: Path | None,
     roots: list[Path],
 ) -> None:
-    from anofel.errors import InvalidInput
+    from anofel.errors import WrongUsage
 
     if certificate is not None:
         if not mine:
-            raise InvalidInput("--certificate needs --mine, the receipt that it should have signed.")
+            raise WrongUsage("--certificate needs --mine, the receipt that it should have signed.")
         for receipt in mine:
             receipt.expect_signer(_certificates([certificate])[0])
     trusted = _certificates(roots)

@@ -92,12 +92,12 @@ def finish(
 
 
 def _beacon(text: str) -> bytes:
-    from anofel.errors import InvalidInput
+    from anofel.errors import WrongUsage
 
     try:
         return bytes.fromhex(text)
     except ValueError:
-        raise InvalidInput("--beacon is not hexadecimal.") from None
+        raise WrongUsage("--beacon is not hexadecimal.") from None
 
 
 def _read(path: Path) -> "OwnPowers":

@@ -83,15 +83,15 @@ def flower_app(
     """Make the app of the options, with the digest that it has now. Raises ``InvalidInput``."""
     from dataclasses import replace
 
-    from anofel.errors import InvalidInput
+    from anofel.errors import InvalidInput, WrongUsage
     from anofel.learning.flower.settings import FlowerApp, read_pairs
 
     if directory is None:
         if python or data or node_config or run_config or insecure_network:
-            raise InvalidInput("The options of a Flower app need --flower-app, its directory.")
+            raise WrongUsage("The options of a Flower app need --flower-app, its directory.")
         return None
     if python is None:
-        raise InvalidInput("--flower-app needs --flower-python, the Python of the app's own environment.")
+        raise WrongUsage("--flower-app needs --flower-python, the Python of the app's own environment.")
     missing = [str(path) for path in data or () if not path.exists()]
     if missing:
         raise InvalidInput(f"--flower-data: {', '.join(missing)} is not there.")

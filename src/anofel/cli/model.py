@@ -206,7 +206,7 @@ def fetch(
 def _place(board: str, further: list[str], genesis: str, proxy: str, ca_file: Path | None) -> Place:
     """Take from a role's directory what was not said, or refuse an address without a genesis."""
     from anofel.disk.sections import read_toml
-    from anofel.errors import InvalidInput
+    from anofel.errors import WrongUsage
     from anofel.roles.directory import CONFIG, RoleConfig
 
     if (Path(board) / CONFIG).is_file():
@@ -215,7 +215,7 @@ def _place(board: str, further: list[str], genesis: str, proxy: str, ca_file: Pa
         own = [known.board] if isinstance(known.board, str) else known.board
         return Place(board_addresses([*own, *further]), genesis or known.genesis, proxy or known.proxy, roots)
     if not genesis:
-        raise InvalidInput(
+        raise WrongUsage(
             f"'{board}' is not the directory of a role, so --genesis must say which board it is."
         )
     return Place(board_addresses([board, *further]), genesis, proxy, ca_file)
@@ -265,7 +265,7 @@ def export(
     anofel model export run/models/wards-5.model --task wards/task.toml --format onnx --out wards.onnx
     """
     from anofel.disk.files import replace_file, write_new_file
-    from anofel.errors import InvalidInput
+    from anofel.errors import WrongUsage
     from anofel.models.files import card_of_file
     from anofel.models.integer_model import IntegerModel
 
@@ -275,11 +275,11 @@ def export(
 
         data = to_safetensors(found, double=double)
     elif file_format != "onnx":
-        raise InvalidInput(f"There is no format '{file_format}'; use safetensors or onnx.")
+        raise WrongUsage(f"There is no format '{file_format}'; use safetensors or onnx.")
     elif task is None:
-        raise InvalidInput("--format onnx needs --task, whose schema becomes part of the file.")
+        raise WrongUsage("--format onnx needs --task, whose schema becomes part of the file.")
     elif double:
-        raise InvalidInput("--double is for safetensors; ONNX has the precision of the network.")
+        raise WrongUsage("--double is for safetensors; ONNX has the precision of the network.")
     else:
         from anofel.learning.classifier import Classifier
         from anofel.learning.onnx_export import to_onnx

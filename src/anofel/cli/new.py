@@ -77,12 +77,12 @@ def new(
     anofel new hearts --from hearts.csv --label died --flower-app app --flower-python env/bin/python
     """
     from anofel.disk.files import write_new_directory
-    from anofel.errors import InvalidInput
+    from anofel.errors import WrongUsage
     from anofel.tasks.example_files import TASK_FILE, example_files
 
     if rows is not None and not example:
         if not label:
-            raise InvalidInput("--from needs --label, the column that is predicted.")
+            raise WrongUsage("--from needs --label, the column that is predicted.")
         app = flower_app(
             flower_app_directory,
             flower_python,
@@ -103,7 +103,7 @@ def new(
             print_text("Written: " + ", ".join(written) + ".")
             print_text(f"Next: anofel privacy {quote(str(study / TASK_FILE))}")
     else:
-        raise InvalidInput("Give --from with a file of rows and --label, or --example with a name; not both.")
+        raise WrongUsage("Give --from with a file of rows and --label, or --example with a name; not both.")
 
 
 def _draft(

@@ -20,7 +20,7 @@ from anofel.cli.role_options import (
     until_stopped,
 )
 from anofel.cli.status_tables import of_owner
-from anofel.errors import InvalidInput
+from anofel.errors import WrongUsage
 
 app = typer.Typer(no_args_is_help=True, help="The owner of a task: announce it, train it, end it.")
 
@@ -184,7 +184,7 @@ def run(
     from anofel.studies.load import load_file
 
     if reject_rise is not None and validation is None:
-        raise InvalidInput("--reject-rise needs rows to measure by: --validation.")
+        raise WrongUsage("--reject-rise needs rows to measure by: --validation.")
     with at_work(directory, ROLE, key_file, passphrase_file, daemon=True) as (found, board):
         owner = Owner(found, board, note, end_after=end_after, reject_rise=reject_rise, hold=hold)
         if validation is not None:

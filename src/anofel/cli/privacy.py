@@ -53,7 +53,7 @@ def privacy(
     from anofel.cli.board_fit import meet_or_say
     from anofel.cli.output import note, progress_bar
     from anofel.disk.sections import read_value
-    from anofel.errors import InvalidInput
+    from anofel.errors import WrongUsage
     from anofel.privacy.explain import explain, with_overrides
     from anofel.tasks.confirmations import unconfirmed_warning
     from anofel.tasks.task import Delta, Task
@@ -61,7 +61,7 @@ def privacy(
     chosen = Task.load(task)
     note(unconfirmed_warning(task))
     if rows is not None and not attack:
-        raise InvalidInput("--rows goes with --attack; ε follows from the task alone, never from rows.")
+        raise WrongUsage("--rows goes with --attack; ε follows from the task alone, never from rows.")
     small = None if delta is None else read_value(delta, Delta, "--delta")
     chosen = with_overrides(chosen, delta=small, releases=releases, clients=clients)
     met = meet_or_say(chosen, board, ca_file, proxy, quiet=as_json)
@@ -93,13 +93,13 @@ def _check_floors(
     anonymity_set: int | None,
     max_colluders: int | None,
 ) -> None:
-    from anofel.errors import InvalidInput
+    from anofel.errors import WrongUsage
     from anofel.privacy.ledger import Floors
     from anofel.privacy.plan import Plan
 
     if anonymity_set is None:
         if min_anonymity_set > 2:
-            raise InvalidInput("--min-anonymity-set needs --anonymity-set, the number of registered clients.")
+            raise WrongUsage("--min-anonymity-set needs --anonymity-set, the number of registered clients.")
         anonymity_set = min_anonymity_set
 
     floors = Floors(

@@ -268,16 +268,16 @@ def _flower_part(
 ) -> "SimulatedTask":
     from decimal import Decimal
 
-    from anofel.errors import InvalidInput
+    from anofel.errors import WrongUsage
     from anofel.simulation.flower import DEFAULT_CLIENTS, of_flower_app, of_task_and_app
     from anofel.tasks.task import Task
 
     if others or len(tasks) > 1:
-        raise InvalidInput("--flower-app goes with one task file or none, and without --study and --trainer.")
+        raise WrongUsage("--flower-app goes with one task file or none, and without --study and --trainer.")
     if tasks:
         return of_task_and_app(Task.load(tasks[0]), app, source, clients, note)
     if source.files or source.made_up or source.validation:
-        raise InvalidInput("Without a task file the app loads its own rows; --rows has nothing to say.")
+        raise WrongUsage("Without a task file the app loads its own rows; --rows has nothing to say.")
     noise = privacy.noise_multiplier
     return of_flower_app(
         app,
@@ -301,15 +301,15 @@ def _parts(
     target_epsilon: float,
     trainer: str,
 ) -> list["SimulatedTask"]:
-    from anofel.errors import InvalidInput
+    from anofel.errors import InvalidInput, WrongUsage
     from anofel.simulation.studies import DEFAULT_CLIENTS, of_study, of_task_file
 
     if bool(tasks) == bool(studies):
-        raise InvalidInput("Give task files, or --study; not both.")
+        raise WrongUsage("Give task files, or --study; not both.")
     if (source.files or source.validation) and len(tasks) != 1:
-        raise InvalidInput("--rows and --validation go with one task file.")
+        raise WrongUsage("--rows and --validation go with one task file.")
     if trainer and len(tasks) != 1:
-        raise InvalidInput("--trainer goes with one task file.")
+        raise WrongUsage("--trainer goes with one task file.")
     parts = [of_task_file(path, source, clients, trainer=trainer) for path in tasks]
     for part in parts:
         if iterations > part.task.privacy.max_releases:

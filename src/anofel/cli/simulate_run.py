@@ -73,25 +73,25 @@ def run(parts: Sequence["SimulatedTask"], settings: Settings, *, as_json: bool) 
 
 
 def _workers(settings: Settings) -> "Workers | None":
-    from anofel.errors import InvalidInput
+    from anofel.errors import WrongUsage
     from anofel.simulation.workers import Workers
 
     if settings.workers is None and not settings.dask:
         return None
     if settings.insecure_plain:
-        raise InvalidInput("--workers and --dask are for real cryptography; --insecure-plain has none.")
+        raise WrongUsage("--workers and --dask are for real cryptography; --insecure-plain has none.")
     return Workers(
         number=settings.workers or 0, dask=settings.dask, seconds=settings.worker_seconds, on_loss=note
     )
 
 
 def _record(settings: Settings) -> "RunRecord | None":
-    from anofel.errors import InvalidInput
+    from anofel.errors import WrongUsage
     from anofel.simulation.record import RunRecord
 
     if settings.out is None:
         if settings.resume:
-            raise InvalidInput("--resume needs --out, the directory of the run.")
+            raise WrongUsage("--resume needs --out, the directory of the run.")
         return None
     return RunRecord.resume(settings.out) if settings.resume else RunRecord.new(settings.out)
 
