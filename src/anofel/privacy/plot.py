@@ -41,6 +41,6 @@ def plot_task(task: Task, path: Path) -> None:
     try:
         figure.savefig(path, dpi=120)
     except OSError as error:
-        raise InvalidInput(f"The plot cannot be written to '{path}': {error}.") from None
+        raise InvalidInput(f"The plot cannot be written to '{path}': {error.strerror or error}.") from None
     finally:
         pyplot.close(figure)

@@ -48,6 +48,6 @@ def plot_run(iterations: Sequence[dict[str, Any]], path: Path) -> None:
     try:
         figure.savefig(path, dpi=120)
     except OSError as error:
-        raise InvalidInput(f"The plot cannot be written to '{path}': {error}.") from None
+        raise InvalidInput(f"The plot cannot be written to '{path}': {error.strerror or error}.") from None
     finally:
         pyplot.close(figure)
