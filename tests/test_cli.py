@@ -41,6 +41,16 @@ CASES = {
     "a value that is none": (["simulate", "--clients", "many"], 2, "wrong-usage"),
     "options that do not go together": (["simulate", "--resume"], 2, "wrong-usage"),
     "an option without another": (["new", "wards", "--from", "rows.csv"], 2, "wrong-usage"),
+    "a role that is not there, before a passphrase is asked for": (
+        ["owner", "run", "nobody"],
+        1,
+        "role-directory",
+    ),
+    "a hash of another length": (
+        ["model", "fetch", "http://127.0.0.1:1", "wards", "--genesis", "00"],
+        2,
+        "wrong-usage",
+    ),
     "nobody answers": (["node", "status", "http://127.0.0.1:1"], 3, "peer-unreachable"),
 }
 

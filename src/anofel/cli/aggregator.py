@@ -14,6 +14,7 @@ from anofel.cli.role_options import (
     add_init,
     add_status,
     at_work,
+    open_directory,
     show,
     until_stopped,
 )
@@ -177,10 +178,10 @@ def _exchange_files(
 ) -> None:
     """Go on with key generation as far as the files in a folder reach."""
     from anofel.roles.aggregator.key_files import FileCeremony
-    from anofel.roles.directory import BOARD, RoleDirectory, unlock_with
+    from anofel.roles.directory import BOARD
     from anofel.storage.blocks import GENESIS, read_genesis
 
-    with RoleDirectory.open(directory, unlock_with(key_file, passphrase_file), role=ROLE) as found:
+    with open_directory(directory, ROLE, key_file, passphrase_file) as found:
         source = genesis or found.path / BOARD / GENESIS
         if genesis is None and not source.exists():
             raise typer.BadParameter("The board was never asked; give its file.", param_hint="--genesis")

@@ -22,6 +22,7 @@ from anofel.cli.role_options import (
     at_work,
     board_addresses,
     genesis_hash,
+    open_directory,
     show,
 )
 
@@ -204,9 +205,8 @@ def certify(
     from anofel.disk.files import Secret, write_new_file
     from anofel.roles.certificate_files import RequestDocument
     from anofel.roles.certifier.role import Certifier
-    from anofel.roles.directory import RoleDirectory, unlock_with
 
-    with RoleDirectory.open(directory, unlock_with(key_file, passphrase_file), role=ROLE) as found:
+    with open_directory(directory, ROLE, key_file, passphrase_file) as found:
         made = Certifier(found).certify(RequestDocument.read(request), data)
     write_new_file(out, Secret(made.to_bytes() + b"\n"))
     show("Certificate", {"file": str(out), "digest": made.d.hex(), "type": made.dt}, as_json=as_json)
@@ -234,7 +234,6 @@ def run(
     """
     from anofel.roles.certifier.role import Certifier
     from anofel.roles.certifier.service import serve
-    from anofel.roles.directory import RoleDirectory, unlock_with
     from anofel.serving.listening import Tls, listen
 
     if (tls_certificate is None) != (tls_key is None):
@@ -246,7 +245,7 @@ def run(
         if not insecure_plain_http:
             raise typer.BadParameter("Other machines are served with TLS only.", param_hint="--host")
         warn_insecure("data and certificates travel in the clear")
-    with RoleDirectory.open(directory, unlock_with(key_file, passphrase_file), role=ROLE) as found:
+    with open_directory(directory, ROLE, key_file, passphrase_file) as found:
         certifier = Certifier(found)
         with listen(host, port) as taken:
             shown = f"[{host}]" if ":" in host else host

@@ -23,6 +23,7 @@ from anofel.cli.role_options import (
     at_work,
     board_addresses,
     genesis_hash,
+    open_directory,
     opened,
     show,
     until_stopped,
@@ -125,12 +126,11 @@ def request(
     from anofel.network.transport import Transport
     from anofel.roles.certificate_files import InvitationDocument, NonceDocument
     from anofel.roles.client.request import make_request, request_by_http
-    from anofel.roles.directory import RoleDirectory, unlock_with
 
     by_files, by_http = nonce is not None and out is not None, bool(certifier) and invitation is not None
     if by_files == by_http:
         raise typer.BadParameter("Give --nonce and --out, or --certifier and --invitation.")
-    with RoleDirectory.open(directory, unlock_with(key_file, passphrase_file), role=ROLE) as found:
+    with open_directory(directory, ROLE, key_file, passphrase_file) as found:
         if nonce is not None and out is not None:
             made = make_request(found, NonceDocument.read(nonce))
             write_new_file(out, made.to_bytes() + b"\n")
@@ -154,9 +154,8 @@ def accept(
     Example: anofel client accept ward3 certificate.json --key-file ward3.key
     """
     from anofel.roles.client.request import accept_file
-    from anofel.roles.directory import RoleDirectory, unlock_with
 
-    with RoleDirectory.open(directory, unlock_with(key_file, passphrase_file), role=ROLE) as found:
+    with open_directory(directory, ROLE, key_file, passphrase_file) as found:
         kept = accept_file(found, certificate)
     show("Certificate", {"digest": kept.d.hex(), "type": kept.dt}, as_json=as_json)
     if not as_json:
@@ -278,9 +277,8 @@ def receipt(
     """
     from anofel.disk.files import Secret, write_new_file
     from anofel.roles.client.receipt import receipt_of
-    from anofel.roles.directory import RoleDirectory, unlock_with
 
-    with RoleDirectory.open(directory, unlock_with(key_file, passphrase_file), role=ROLE) as found:
+    with open_directory(directory, ROLE, key_file, passphrase_file) as found:
         write_new_file(out, Secret(receipt_of(found)))
     show("Receipt", {"file": str(out)}, as_json=as_json)
     if not as_json:
@@ -305,7 +303,6 @@ def leave(
     Example: anofel client leave ward3 --confirm --key-file ward3.key
     """
     from anofel.roles.client.leave import CONSEQUENCES, leave_board
-    from anofel.roles.directory import RoleDirectory, unlock_with
 
     if not as_json:
         for sentence in CONSEQUENCES:
@@ -315,6 +312,6 @@ def leave(
             print_json({"left": False, "consequences": list(CONSEQUENCES)})
         note("Nothing was changed. Add --confirm to leave.")
         return
-    with RoleDirectory.open(directory, unlock_with(key_file, passphrase_file), role=ROLE) as found:
+    with open_directory(directory, ROLE, key_file, passphrase_file) as found:
         leave_board(found, destroy_key=destroy_key)
     show(f"The client in {directory}", {"left": True, "key_destroyed": destroy_key}, as_json=as_json)

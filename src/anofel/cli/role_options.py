@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _LOCK = "The key store"
 _BOARD = "The board"
 _ID: Final = re.compile(r"[0-9a-f]{32,}")
+_HASH: Final = re.compile(r"[0-9a-fA-F]{64}")
 _DIGITS: Final = 16
 
 Directory = Annotated[Path, typer.Argument(help="The role's directory.", show_default=False)]
@@ -101,12 +102,14 @@ def say_what_a_trainer_may(trainer: str) -> None:
 
 def genesis_hash(text: str) -> GenesisHash:
     """Read ``--genesis``: 64 hexadecimal digits or a file."""
+    from anofel.errors import WrongUsage
     from anofel.storage.blocks import read_genesis
 
-    try:
+    if _HASH.fullmatch(text):
         return GenesisHash(bytes.fromhex(text))
-    except ValueError:
-        return read_genesis(Path(text)).hash
+    if not Path(text).exists():
+        raise WrongUsage(f"--genesis is neither the 64 hexadecimal digits of a hash nor a file: '{text}'.")
+    return read_genesis(Path(text)).hash
 
 
 def board_addresses(said: list[str]) -> list[str]:
@@ -194,6 +197,21 @@ def _init_certified(
     show(f"The {role} in {directory}", shown, as_json=as_json)
 
 
+def open_directory(
+    directory: Path,
+    role: str,
+    key_file: Path | None,
+    passphrase_file: Path | None,
+    *,
+    unlock: "Unlock | None" = None,
+) -> "RoleDirectory":
+    """Open a role's directory; nobody is asked for the passphrase of what is not there."""
+    from anofel.roles.directory import RoleDirectory, read_config, unlock_with
+
+    read_config(directory, role=role)
+    return RoleDirectory.open(directory, unlock or unlock_with(key_file, passphrase_file), role=role)
+
+
 @contextmanager
 def opened(
     directory: Path,
@@ -204,10 +222,7 @@ def opened(
     unlock: "Unlock | None" = None,
 ) -> Iterator[tuple["RoleDirectory", "BoardClient"]]:
     """Open a role's directory and its view of the board; both are let go at the end, whatever happens."""
-    from anofel.roles.directory import RoleDirectory, unlock_with
-
-    opening = unlock or unlock_with(key_file, passphrase_file)
-    with RoleDirectory.open(directory, opening, role=role) as found:
+    with open_directory(directory, role, key_file, passphrase_file, unlock=unlock) as found:
         follow: Follow = "all"
         if role == "client":
             from anofel.roles.client.files import ClientSettings
