@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 from anofel.board.chain import Chain
-from anofel.board.engines import Engine
+from anofel.board.engines import Engine, name_of
 from anofel.board.roots import era_digest
 from anofel.board.state import State
 from anofel.board.verification import Verifier
@@ -16,6 +16,7 @@ from anofel.messages import (
     Body,
     ChainAuthor,
     ChangeValidators,
+    EngineBlock,
     EngineVote,
     Genesis,
     NewValidator,
@@ -162,6 +163,13 @@ class CommitteeBoard:
 
     # Blocks
 
+    def _before(self, height: int) -> EngineBlock | None:
+        """How the engine names the block before one, if it was made here."""
+        if not 2 <= height <= len(self.blocks) + 1:
+            return None
+        name = name_of(self.genesis, self.state.validators.eras, self.blocks[height - 2])
+        return EngineBlock(hash=name, parts=1, parts_hash=ZERO)
+
     def block(self) -> Block:
         """End the block, let everybody who may sign it, and begin the next one."""
         height, time = self.state.height, self.state.time
@@ -200,7 +208,7 @@ class CommitteeBoard:
             block_version=11,
             app_version=1,
             nanos=0,
-            last=None,
+            last=self._before(height),
             last_commit=ZERO,
             data=data_hash(block.postings),
             next_validators=eras.at(height + 1).hash,

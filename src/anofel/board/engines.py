@@ -58,6 +58,25 @@ def check_vouched(genesis: Genesis, validators: Eras, block: Block) -> None:
         _verify_votes(genesis, validators, block)
 
 
+def name_of(genesis: Genesis, validators: Eras, block: Block) -> bytes:
+    """Return what validators sign of a block that they vouch for: two names for one height are a fork.
+
+    Under CometBFT it is the hash of the engine's header. That of our header would not do: whoever passes a
+    block on can put other roots under the same signatures.
+    """
+    if block.seal is None:
+        return block.header.hash(genesis.hash)
+    now = validators.at(block.header.height)
+    return EngineHeader.of(genesis, now.validators, block.header, block.seal).hash()
+
+
+def name_before(block: Block) -> bytes:
+    """Return the name that a block gives to the one before it."""
+    if block.seal is None:
+        return block.header.previous
+    return b"" if block.seal.last is None else block.seal.last.hash
+
+
 def check_postings(block: Block) -> None:
     """Check that what vouches for a block vouches for its postings. Raises ``InvalidCommit``.
 

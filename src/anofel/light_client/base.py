@@ -15,6 +15,7 @@ from pathlib import Path
 from anofel import stopping
 from anofel.board.attachments import AttachmentMissing
 from anofel.board.committee_keys import CommitteeKeys
+from anofel.board.engines import name_of
 from anofel.board.interface import OnBlock
 from anofel.board.openings import Openings
 from anofel.board.state import State
@@ -175,8 +176,11 @@ class BoardClient(ABC):
         if not claim.tip or ours is None or ours.hash(self.genesis.hash) == claim.tip:
             return
         with suppress(PeerUnreachable):  # it said so, and nobody signed it
-            theirs = remote_signed_header(claim.node, self.genesis, self.state.validators.eras, claim.height)
-            if theirs.header.hash(self.genesis.hash) != ours.hash(self.genesis.hash):
+            eras = self.state.validators.eras
+            theirs = remote_signed_header(claim.node, self.genesis, eras, claim.height)
+            kept = self._signed(claim.height)
+            assert kept is not None, "its header is here"
+            if name_of(self.genesis, eras, theirs) != name_of(self.genesis, eras, kept):
                 raise self._forked(claim.height, theirs)
 
     def wait_for(

@@ -17,6 +17,7 @@ from anofel import stopping
 from anofel.board import snapshot
 from anofel.board.attachments import AttachmentMissing
 from anofel.board.chain import Chain, InvalidBlock, verify_signed
+from anofel.board.engines import name_before, name_of
 from anofel.board.interface import OnBlock
 from anofel.board.log import merkle_root
 from anofel.board.rule import Rejected
@@ -185,9 +186,15 @@ class LightClient(BoardClient):
         except InvalidBlock as error:
             if not error.signed or not self._is_signed(block):
                 raise _unsigned(node, height) from error
-            if block.header.previous != tip and height > 1:
+            if block.header.previous != tip and height > 1 and self._contradicts(block):
                 raise self._fork_before(block) from None
             raise self._caught(f"block-{height}", block.to_bytes(), str(error)) from None
+
+    def _contradicts(self, block: Block) -> bool:
+        """Whether a signed block names another one before it than ours; it may only name another state."""
+        ours = self._store.block(self.state.height)
+        assert ours is not None, "it was followed"
+        return name_before(block) != name_of(self.genesis, self.state.validators.eras, ours)
 
     def _is_signed(self, block: Block) -> bool:
         try:
@@ -205,8 +212,9 @@ class LightClient(BoardClient):
         for node in self.transport.nodes():
             with suppress(PeerUnreachable):
                 (found, *_) = remote_blocks(node, height)
-                is_named = found.header.hash(self.genesis.hash) == block.header.previous
-                if is_named and self._is_signed(found):
+                if not self._is_signed(found):
+                    continue
+                if name_of(self.genesis, self.state.validators.eras, found) == name_before(block):
                     theirs = found
                     break
         return self._forked(height, theirs)

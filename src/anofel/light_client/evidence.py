@@ -15,8 +15,8 @@ from typing import Final
 
 import msgspec
 
-from anofel.board.chain import InvalidBlock, verify_commit
-from anofel.board.engines import covers_roots
+from anofel.board.chain import InvalidBlock, verify_commit, verify_signed
+from anofel.board.engines import covers_roots, name_before, name_of
 from anofel.board.log import merkle_root
 from anofel.board.outline import clients_of, read_outline
 from anofel.board.state import State
@@ -120,12 +120,22 @@ def check_fork(ours: Block, theirs: Block, genesis: Genesis) -> str:
             verify_commit(genesis, eras, block)
         except InvalidBlock as error:
             raise NoEvidence(f"One of the blocks was not signed. {error}") from None
-    height, name = ours.header.height, ours.header.hash(genesis.hash)
-    same = theirs.header.height == height and theirs.header.hash(genesis.hash) != name
-    follows = theirs.header.height == height + 1 and theirs.header.previous != name
+    height, name = ours.header.height, name_of(genesis, eras, ours)
+    same = theirs.header.height == height and name_of(genesis, eras, theirs) != name
+    follows = theirs.header.height == height + 1 and name_before(theirs) != name
     if not same and not follows:
         raise NoEvidence("The two blocks do not contradict each other.")
     return f"The validators signed two different blocks {height}."
+
+
+def check_block(block: Block, genesis: Genesis) -> None:
+    """Check that validators signed a block with these postings. Raises ``NoEvidence``."""
+    try:
+        verify_signed(genesis, Eras.of(genesis), block)
+    except InvalidBlock as error:
+        raise NoEvidence(str(error)) from None
+    if merkle_root(posting_id(data) for data in block.postings) != block.header.postings:
+        raise NoEvidence("The postings are not those that the header names.")
 
 
 def shown_by(directory: Path, genesis: Genesis, verifier: Verifier) -> Iterator[Shown]:
@@ -143,8 +153,7 @@ def shown_by(directory: Path, genesis: Genesis, verifier: Verifier) -> Iterator[
             one, other = (Block.from_bytes(file.read_bytes()) for file in (ours, path))
             yield Shown(path.name, check_fork(one, other, genesis))
         elif kind == "block":
-            block = Block.from_bytes(path.read_bytes())
-            verify_commit(genesis, Eras.of(genesis), block)
+            check_block(Block.from_bytes(path.read_bytes()), genesis)
             yield Shown(
                 path.name, f"The validators signed this block {height}; an audit says which rule it breaks."
             )

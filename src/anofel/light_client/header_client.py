@@ -22,7 +22,7 @@ from typing import Final
 
 from anofel import stopping
 from anofel.board.chain import RULE_VERSION, InvalidBlock, verify_commit
-from anofel.board.engines import covers_roots
+from anofel.board.engines import covers_roots, name_before, name_of
 from anofel.board.interface import OnBlock
 from anofel.board.log import merkle_root
 from anofel.board.outline import PARTS, FalseOutline, clients_of, read_outline, validators_in
@@ -221,7 +221,7 @@ class HeaderClient(BoardClient):
         if header.height != last.header.height + 1 or header.time < last.header.time:
             raise refused
         if header.previous != last.header.hash(self.genesis.hash):
-            if covers_roots(self.genesis):
+            if name_before(block) != name_of(self.genesis, self._eras, last):
                 raise self._forked(last.header.height, block)
             self._store.drop_last()  # its roots were the word of a node; what it is now comes again
             raise refused
