@@ -103,6 +103,18 @@ def _forged(block: Block) -> Block:
     return replace(block, header=replace(block.header, time=block.header.time + 1))
 
 
+def replaces_roots(node: LyingNode, kind: str, request: bytes) -> bytes | None:
+    """Say that the last block is another one, and show it: its roots are others, under its own seal."""
+    if kind == "GET /v1/status":
+        said = json.loads(node.body(request)) | {"tip": "ab" * 32}
+        return answer(body=json.dumps(said).encode(), content_type="application/json")
+    if kind not in ("GET /v1/blocks", "GET /v1/headers", "GET /v1/names"):
+        return None
+    blocks = unframe(node.body(request))
+    others = [replace(last, header=replace(last.header, tasks=bytes(32))) for last in blocks[-1:]]
+    return octets(b"".join(map(frame, [*blocks[:-1], *others])))
+
+
 def spoils_blobs(_node: LyingNode, kind: str, _request: bytes) -> bytes | None:
     """Hand out other bytes."""
     return octets(b"no such blob") if kind == "GET /v1/blobs" else None
@@ -135,6 +147,7 @@ LIES: Final[dict[str, Lie]] = {
         lags,
         claims_more,
         forges,
+        replaces_roots,
         spoils_blobs,
         hides_blobs,
         is_silent,

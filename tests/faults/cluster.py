@@ -1,5 +1,6 @@
 """Four real validators with their engines, a load, and what must hold after whatever was done to them."""
 
+import hashlib
 import os
 import random
 import secrets
@@ -19,9 +20,11 @@ import httpx2
 from anofel.board.chain import Chain, InvalidBlock
 from anofel.board.state import State
 from anofel.board.verification import Verifier
-from anofel.messages import Block, Posting, Registration
+from anofel.ids import BlobHash, Subject
+from anofel.messages import Blob, Block, DkgRound, Header, Posting, Registration, Run
 from anofel.phase1_setup.step1b_certification import Credential
 from anofel.phase1_setup.step1b_registration import make_registration
+from anofel.pki.certificates import Purpose
 from anofel.primitives import CertifierTree, DatasetDigest, DatasetType, MasterSecret, MessageSecret, Salt
 from anofel.proofs.keys import KeyDirectory
 from anofel.proofs.statements import RegistrationProver
@@ -35,6 +38,10 @@ NUMBER = 4
 FAULTY = str(Path(__file__).with_name("faulty_validator.py"))
 PATIENCE = 600.0
 """The most that anything takes on a busy machine."""
+WANTED_INTERVALS = 10
+"""With at most f faults the next block is wanted within so many intervals,"""
+WANTED_SECONDS = 30.0
+"""and all equal so soon after the end of a fault. Whether they are says something about the machine too."""
 PAIRS = 3
 """Clients that register twice, at two validators at once."""
 
@@ -71,10 +78,10 @@ class Cluster:
         """What every validator is told that has no fault of its own."""
         self.blocks: list[list[Block]] = []
         """What every validator keeps, when all have stopped."""
-        self.slowest = 0.0
-        """The longest that anybody waited for the next block with at most f faults, in seconds."""
-        self.healed = 0.0
-        """The longest that it took after healing until all were equal, in seconds."""
+        self.load: Load | None = None
+        """Who posts meanwhile."""
+        self.believed: list[tuple[int, bytes]] = []
+        """Heights and hashes of last blocks that light clients believed."""
 
     def path(self, number: int) -> Path:
         return self.board.path(number)
@@ -119,6 +126,15 @@ class Cluster:
     def words(self, text: str) -> int:
         """How often all validators together said something."""
         return sum(self.log(number).count(text) for number in range(NUMBER))
+
+    def wait_for_words(self, number: int, text: str) -> bool:
+        """Wait until a validator says something; False if it does not within ``PATIENCE``."""
+        end = time.monotonic() + PATIENCE
+        while time.monotonic() < end:
+            if text in self.log(number):
+                return True
+            time.sleep(0.2)
+        return False
 
     def kill(self, number: int) -> None:
         self.nodes[number].kill()
@@ -179,10 +195,18 @@ class Cluster:
 
     def goes_on(self, findings: Findings, numbers: list[int], blocks: int = 2) -> None:
         """With at most f faults the others make blocks."""
-        begun, at = time.monotonic(), max(self.height(number) for number in numbers)
-        if not self.wait_for_height(at + blocks, numbers):
-            findings.violations.append(f"No progress of {numbers} past block {at}. {self.last_words()}")
-        self.slowest = max(self.slowest, (time.monotonic() - begun) / blocks)
+        at = max(self.height(number) for number in numbers)
+        for height in range(at + 1, at + blocks + 1):
+            begun = time.monotonic()
+            if not self.wait_for_height(height, numbers):
+                findings.violations.append(
+                    f"No progress of {numbers} past block {height - 1}. {self.last_words()}"
+                )
+                return
+            waited = time.monotonic() - begun
+            findings.slowest = max(findings.slowest, waited)
+            findings.waits += 1
+            findings.late += waited > WANTED_INTERVALS * self.interval
 
     def equal_again(self, findings: Findings) -> None:
         """After healing everybody is where the others are, and goes on."""
@@ -190,7 +214,29 @@ class Cluster:
         if not self.wait_for_height(at + 1):
             heights = [self.height(number) for number in range(NUMBER)]
             findings.violations.append(f"Not together again: blocks {heights}. {self.last_words()}")
-        self.healed = max(self.healed, time.monotonic() - begun)
+        waited = time.monotonic() - begun
+        findings.healed = max(findings.healed, waited)
+        findings.waits += 1
+        findings.late += waited > WANTED_SECONDS
+
+    def blobs_everywhere(self, findings: Findings) -> None:
+        """What a block names, every validator gets, whoever withheld it."""
+        assert self.load is not None
+        left = {(number, name) for number in range(NUMBER) for name in self.load.named}
+        findings.add("blobs", len(self.load.named))
+        end = time.monotonic() + PATIENCE
+        while left and time.monotonic() < end:
+            left = {(number, name) for number, name in left if not self._holds(number, name)}
+            time.sleep(0.2)
+        for number, name in left:
+            findings.violations.append(f"Validator {number} never got the blob {name.hex()[:16]} of a block.")
+
+    def _holds(self, number: int, name: BlobHash) -> bool:
+        try:
+            answer = httpx2.get(f"{self.url(number)}/v1/blobs/{name.hex()}", timeout=5)
+        except httpx2.HTTPError:
+            return False
+        return answer.status_code == 200 and hashlib.sha256(answer.content).digest() == name
 
     def last_words(self) -> str:
         parts = []
@@ -209,14 +255,18 @@ class Load:
     def __init__(self, cluster: Cluster, seed: int, pause: float = 0.05) -> None:
         self.cluster, self.pause = cluster, pause
         self.told: dict[bytes, int] = {}
-        self.sent: list[bytes] = []
+        self.named: set[BlobHash] = set()
+        """Blobs of postings that were told to be in a block."""
+        self.uploads_at: int | None = None
+        """The validator that is given the blobs; any of them if nobody says so."""
         self.broken: list[str] = []
         self._chance = random.Random(seed)
         self._began = threading.Event()
         self._stop = threading.Event()
-        self._pool = ThreadPoolExecutor(3)
+        self._pool = ThreadPoolExecutor(4)
         self._running = [self._pool.submit(self._run, self._chance.random()) for _ in range(2)]
         self._running.append(self._pool.submit(self._register_twice))
+        self._running.append(self._pool.submit(self._store, self._chance.random()))
 
     def close(self) -> None:
         self._stop.set()
@@ -231,7 +281,6 @@ class Load:
         while not self._stop.is_set():
             if len(waiting) < 6:
                 waiting.append(self.cluster.board.offer().posting.data)
-                self.sent.append(waiting[-1])
             data = chance.choice(waiting)
             if self._post(chance.randrange(NUMBER), data) is not None:
                 waiting.remove(data)
@@ -253,6 +302,45 @@ class Load:
         if answer.status_code not in (200, 202, 422, 429, 500, 503):
             self.broken.append(f"A validator answered {answer.status_code}: {answer.text[:200]}")
         return None
+
+    def _store(self, seed: float) -> None:
+        """Members of committees that begin a run: the cheapest postings that name a blob."""
+        self._began.wait(PATIENCE)
+        chance = random.Random(seed)
+        while not self._stop.wait(4 * self.pause):
+            blob = self._upload(chance)
+            if blob is None:
+                continue
+            data = self._first_message(blob).data
+            while not self._stop.wait(self.pause):
+                if self._post(chance.randrange(NUMBER), data) is not None:
+                    self.named.add(blob.sha256)
+                    break
+
+    def _upload(self, chance: random.Random) -> Blob | None:
+        """Give a blob to a validator; return it with the receipts of a quorum."""
+        data = chance.randbytes(20_000)
+        number = chance.randrange(NUMBER) if self.uploads_at is None else self.uploads_at
+        url = f"{self.cluster.url(number)}/v1/blobs/{hashlib.sha256(data).hexdigest()}"
+        try:
+            answer = httpx2.put(url, content=data, headers=OCTETS, timeout=30)
+        except httpx2.HTTPError:
+            return None
+        return Blob.from_bytes(answer.content) if answer.status_code in (200, 201) else None
+
+    def _first_message(self, blob: Blob) -> Posting:
+        board = self.cluster.board
+        role = board.authority.issue(Purpose.AGGREGATOR, f"Aggregator {secrets.token_hex(4)}")
+        others = (Subject(secrets.token_bytes(32)) for _ in range(2))
+        run = Run(
+            nonce=secrets.token_bytes(32),
+            scheme=0,
+            threshold=2,
+            members=(role.subject, *others),
+            handover=None,
+        )
+        name = run.run_id(board.genesis.hash)
+        return board.signed(role, DkgRound(run_id=name, round=0, sender=1, run=run, body=blob))
 
     def _register_twice(self) -> None:
         """Clients that register twice: the same nullifier under two keys, at different validators at once."""
@@ -299,6 +387,7 @@ class Load:
 def check(cluster: Cluster, load: Load, findings: Findings) -> None:
     """What must hold when everybody has stopped: see ``INVARIANTS``."""
     findings.violations += load.broken
+    genesis = cluster.board.genesis.hash
     chains: list[list[tuple[bytes, tuple[bytes, ...]]]] = []
     cluster.blocks.clear()
     for number in range(NUMBER):
@@ -327,12 +416,20 @@ def check(cluster: Cluster, load: Load, findings: Findings) -> None:
     findings.add("nullifiers that two postings claimed", len(spent))
     if any(times > 1 for times in spent.values()):
         findings.violations.append("A nullifier is spent twice.")
+    for height, name in cluster.believed:
+        if height > len(longest) or Header.from_bytes(longest[height - 1][0]).hash(genesis) != name:
+            findings.violations.append(f"A light client believed another block {height}.")
+    _audit(str(cluster.path(0)), findings)
+
+
+def _audit(where: str, findings: Findings) -> None:
+    """Let the command audit the board, at a node's address or in a directory."""
     audited = subprocess.run(
-        [sys.executable, "-m", "anofel", "audit", str(cluster.path(0))], capture_output=True, check=False
+        [sys.executable, "-m", "anofel", "audit", where], capture_output=True, check=False
     )
     if audited.returncode:
         findings.violations.append(
-            f"The audit ended with {audited.returncode}: {audited.stderr.decode()[-300:]}"
+            f"The audit of {where} ended with {audited.returncode}: {audited.stderr.decode()[-300:]}"
         )
 
 
@@ -365,7 +462,9 @@ INVARIANTS = (
     "no posting and no nullifier is there twice",
     "with at most f faults blocks come",
     "after healing all are equal and go on",
-    "the audit exits with 0",
+    "every blob that a block names is at every validator in the end",
+    "no light client believes what was not decided, and none accuses a board that did not fork",
+    "the audit of a node's address and of a directory exits with 0",
 )
 
 
@@ -383,13 +482,13 @@ def under_load(
     load = None
     try:
         cluster.start_all()
-        load = Load(cluster, seed)
+        load = cluster.load = Load(cluster, seed)
         yield cluster
         cluster.equal_again(findings)
+        cluster.blobs_everywhere(findings)
+        _audit(cluster.url(random.Random(seed).randrange(NUMBER)), findings)
     finally:
         if load is not None:
             load.close()
         cluster.close()
     check(cluster, load, findings)
-    findings.slowest = max(findings.slowest, cluster.slowest)
-    findings.healed = max(findings.healed, cluster.healed)

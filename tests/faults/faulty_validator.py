@@ -16,9 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from anofel.comet.wire import uvarint
+from anofel.messages import Posting
 from anofel.node.replicated import engine
 from anofel.node.replicated.abci import Proposal
+from anofel.node.replicated.blobs import Holders
 from anofel.node.replicated.node import ReplicatedNode
+from anofel.storage.blobs import retention
+from anofel.storage.blobs.errors import BlobUnknown
 from anofel.storage.blobs.store import BlobStore
 from anofel.storage.blocks import BlockStore
 from tests.node.faulty_node import Fault, fill_disk
@@ -36,7 +40,7 @@ POINTS = tuple(
     for _, _, name in WRITES
     for when in ("before", *(["inside"] if name in INSIDE else []), "after")
 )
-KINDS = ("invalid", "duplicates", "oversized", "endless", "none")
+KINDS = ("invalid", "duplicates", "oversized", "withheld", "endless", "none")
 
 
 class AnyFault(Fault):
@@ -72,6 +76,8 @@ def kill_at(point: str, times: int) -> None:
 
 def propose(kind: str, notes: Path) -> None:
     """Change what this validator proposes; it judges others' proposals as it should."""
+    if kind == "withheld":
+        withhold()
     honest = ReplicatedNode.prepare
 
     def prepare(node: ReplicatedNode, proposal: Proposal) -> list[bytes]:
@@ -95,6 +101,20 @@ def propose(kind: str, notes: Path) -> None:
     ReplicatedNode.process = process  # type: ignore[method-assign]
 
 
+def withhold() -> None:
+    """Sign for blobs and hand out none, and send none that is brought here to the first of the others."""
+    send = Holders._send
+
+    def send_but_one(holders: Holders, holder: Any, *arguments: Any) -> Any:
+        return None if holder.number == min(holders._holders) else send(holders, holder, *arguments)
+
+    def hand_out_nothing(_store: BlobStore, _sha256: bytes, *_range: int) -> Any:
+        raise BlobUnknown("There is no such blob.")
+
+    Holders._send = send_but_one  # type: ignore[method-assign]
+    BlobStore.open_range = hand_out_nothing  # type: ignore[method-assign]
+
+
 def _bad(kind: str, node: ReplicatedNode, proposal: Proposal, chosen: list[bytes]) -> list[bytes] | None:
     if kind == "endless":
         time.sleep(30)
@@ -104,6 +124,9 @@ def _bad(kind: str, node: ReplicatedNode, proposal: Proposal, chosen: list[bytes
         return chosen
     if not chosen:
         return None
+    if kind == "withheld":
+        named = any(retention.blobs_of(Posting.from_bytes(data).body) for data in chosen)
+        return chosen if named else None
     if kind == "invalid":
         return [*chosen, chosen[0][:-1] + bytes([chosen[0][-1] ^ 1])]
     if kind == "duplicates":

@@ -45,13 +45,12 @@ def try_all(follower: Callable[[], Chain], blocks: list[Block], findings: Findin
     """Show a follower every forgery of some blocks; it refuses each, and then takes the block itself."""
     shown = [block for block in blocks[1:-1] if block.postings][:most]
     for block in shown:
-        before = blocks[: block.header.height - 1]
+        chain = follower()
+        for one in blocks[: block.header.height - 1]:
+            chain.follow(one)
         for what, forged in forgeries(block, blocks[block.header.height]):
-            chain = follower()
-            for one in before:
-                chain.follow(one)
             try:
-                chain.follow(forged)
+                chain.fork().follow(forged)
                 findings.violations.append(f"A light client believed {what} at {block.header.height}.")
             except InvalidBlock:
                 findings.add("lies")

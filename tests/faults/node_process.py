@@ -28,6 +28,10 @@ class Findings:
     """The longest wait for a block, where that is measured."""
     healed: float = 0.0
     """The longest time until all were equal again."""
+    waits: int = 0
+    """How often a block, or that all are equal, was waited for."""
+    late: int = 0
+    """How many of these waits were longer than wanted."""
 
     def add(self, name: str, number: int = 1) -> None:
         self.counts[name] = self.counts.get(name, 0) + number
@@ -37,6 +41,7 @@ class Findings:
             self.add(name, number)
         self.violations += other.violations
         self.slowest, self.healed = max(self.slowest, other.slowest), max(self.healed, other.healed)
+        self.waits, self.late = self.waits + other.waits, self.late + other.late
 
 
 class LoggedNode(NodeProcess):

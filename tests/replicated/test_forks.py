@@ -1,4 +1,4 @@
-"""Two seals of one height are a fork. Other roots under a seal are the word of whoever passed the block on."""
+"""Two seals of one height are a fork; other roots under a seal are the word of whoever passed it on."""
 
 import json
 from collections.abc import Callable
@@ -90,9 +90,7 @@ def honest(served: ServedWorld, path: str, answer: bytes) -> bytes:
 
 
 @EVERY_CLIENT
-def test_other_roots_under_a_seal_accuse_nobody(
-    board: ServedCommittee, tmp_path: Path, kind: Client
-) -> None:
+def test_other_roots_under_a_seal_accuse_nobody(board: ServedCommittee, tmp_path: Path, kind: Client) -> None:
     """Whoever stands between a client and a node can put them there; it says so before and after."""
     with serving(board) as url:
         client = kind(tmp_path / "view", transport(url), genesis_hash=board.world.genesis.hash)
