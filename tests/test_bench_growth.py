@@ -28,3 +28,19 @@ def test_every_row_of_the_growth_table_is_measured(
         store.close()
         synced = growth.sync(tmp_path / "view", node.url, name)
     assert synced["taken"] >= 5
+
+
+@pytest.mark.slow
+def test_following_is_measured_in_both_modes(keys: KeyDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both modes really follow: the submissions are real, and those that are drawn are judged."""
+    monkeypatch.syspath_prepend(str(BENCH))
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    from _following import rows_of_following
+
+    rows = {row.name: row.ours for row in rows_of_following(keys, (4, 1100), posts=4, followed=10)}
+    assert rows["4 posts: processor, every posting"] > 0
+    assert "1,100 posts: processor, every posting (from 10)" in rows
+    assert rows["4 posts: processor, headers: 4 drawn"] > 0
+    assert (
+        rows["1,100 posts: bytes, headers: names"] > rows["4 posts: bytes, headers: names"] + 1096 * 32 / 1024
+    )
