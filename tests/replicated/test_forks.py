@@ -6,19 +6,22 @@ from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from anofel.board.framing import frame, unframe
+from anofel.board.validators import Eras
 from anofel.errors import PeerUnreachable
 from anofel.light_client.base import BoardClient, BoardMisbehaved
 from anofel.light_client.client import LightClient
-from anofel.light_client.evidence import NoEvidence, check_block, check_fork, shown_by
+from anofel.light_client.evidence import ChangedValidators, NoEvidence, check_block, check_fork, shown_by
 from anofel.light_client.header_client import HeaderClient
 from anofel.messages import Block
 from anofel.network.transport import Transport
 from anofel.proofs.keys import KeyDirectory
 from tests.board.committee import CommitteeBoard
 from tests.board.served import ServedWorld, serving
+from tests.board.test_validators import rotated
 from tests.board.world import TIME
 from tests.node.support import SECONDS
 from tests.replicated.test_header_client import ServedCommittee
@@ -146,6 +149,43 @@ def test_what_is_no_fork_is_no_evidence(board: ServedCommittee, fork: ServedComm
     ):
         with pytest.raises(NoEvidence):
             check_fork(*pair, genesis)
+
+
+def test_a_fork_of_validators_who_came_later_is_shown_too(keys: KeyDirectory, tmp_path: Path) -> None:
+    """The evidence says how they follow from those of genesis; who leaves that out shows nothing."""
+    world = CommitteeBoard(keys)
+    rotated(world, since=4)
+    world.until(6)
+    forked = world.fork()
+    forked.state.time += 7
+    ours, theirs = (ServedCommittee(one, keys) for one in (world, forked))  # type: ignore[arg-type]
+    for one in (ours, theirs):
+        one.lie = honest
+        one.until(9)
+    with ExitStack() as stack:
+        url, other = (stack.enter_context(serving(one)) for one in (ours, theirs))
+        client = LightClient(tmp_path / "view", transport(url), genesis_hash=world.genesis.hash)
+        client.sync()
+        client.transport = transport(other)
+        with pytest.raises(BoardMisbehaved, match="signed two different blocks 8") as caught:
+            client.sync()
+        (shown,) = shown_by(caught.value.evidence, world.genesis, client.verifier)
+        assert shown.sentence == "The validators signed two different blocks 8."
+        told = caught.value.evidence / "fork-8-validators"
+        whole = ChangedValidators.from_bytes(told.read_bytes())
+        for less in (
+            msgspec.structs.replace(whole, boundaries=[]).to_bytes(),
+            msgspec.structs.replace(whole, eras=Eras(whole.eras.eras[:1])).to_bytes(),
+            msgspec.structs.replace(whole, eras=Eras(whole.eras.eras[1:])).to_bytes(),
+            b"nothing",
+        ):
+            told.write_bytes(less)
+            with pytest.raises(NoEvidence):
+                list(shown_by(caught.value.evidence, world.genesis, client.verifier))
+        told.unlink()
+        with pytest.raises(NoEvidence):
+            list(shown_by(caught.value.evidence, world.genesis, client.verifier))
+        client.close()
 
 
 def test_another_state_under_the_same_block_is_no_fork(

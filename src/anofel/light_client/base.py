@@ -20,11 +20,13 @@ from anofel.board.interface import OnBlock
 from anofel.board.openings import Openings
 from anofel.board.state import State
 from anofel.board.tickets import role_ticket
+from anofel.board.validators import Eras
 from anofel.board.verification import Verifier
 from anofel.board.waits import duration, lasting
 from anofel.disk.files import replace_file
 from anofel.errors import AnofelError, InvalidInput, InvalidSignature, PeerUnreachable, VerificationError
 from anofel.ids import BlobHash, GenesisHash, PostingId
+from anofel.light_client.evidence import ChangedValidators
 from anofel.light_client.nodes import ask_some
 from anofel.light_client.remote import (
     NotFromBoard,
@@ -137,6 +139,11 @@ class BoardClient(ABC):
     def _own_refusal(self, posting: Posting) -> Refused | None:
         """What the rules say to a posting, as far as the board is known here."""
 
+    @property
+    def _validators(self) -> Eras:
+        """The validators as far as they are known here."""
+        return self.state.validators.eras
+
     counts_posts = True
     """Whether the state says how many submissions an open iteration has."""
 
@@ -176,7 +183,7 @@ class BoardClient(ABC):
         if not claim.tip or ours is None or ours.hash(self.genesis.hash) == claim.tip:
             return
         with suppress(PeerUnreachable):  # it said so, and nobody signed it
-            eras = self.state.validators.eras
+            eras = self._validators
             theirs = remote_signed_header(claim.node, self.genesis, eras, claim.height)
             kept = self._signed(claim.height)
             assert kept is not None, "its header is here"
@@ -276,10 +283,19 @@ class BoardClient(ABC):
     # Evidence
 
     def _forked(self, height: int, theirs: Block) -> BoardMisbehaved:
-        """Keep our block of a height and what contradicts it: both are signed."""
+        """Keep our block of a height and what contradicts it: both are signed.
+
+        By whom, if validators came after genesis, is kept with them.
+        """
         ours = self._signed(height)
         if ours is not None:
             self._keep_evidence(f"fork-{height}-ours", ours.to_bytes())
+        changes = [era.since for era in self._validators if era.since]
+        if changes:
+            announcing = (self._signed(since - 1) for since in changes)
+            boundaries = [block.to_bytes() for block in announcing if block is not None]
+            shown = ChangedValidators(eras=self._validators, boundaries=boundaries)
+            self._keep_evidence(f"fork-{height}-validators", shown.to_bytes())
         return self._caught(
             f"fork-{height}-theirs",
             theirs.to_bytes(),

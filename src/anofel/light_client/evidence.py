@@ -3,6 +3,7 @@
 ========================= ==================================================================================
 ``fork-N-ours``           a signed block N
 ``fork-N-theirs``         another signed block N, or the next one after it, which names it
+``fork-N-validators``     who signed them, if validators came after genesis
 ``block-N``               a signed block that breaks a rule; an audit of the blocks before it says which
 ``posting-N-P``           the posting at place P of the signed block N, which breaks a rule by itself
 ========================= ==================================================================================
@@ -22,7 +23,7 @@ from anofel.board.outline import clients_of, read_outline
 from anofel.board.state import State
 from anofel.board.validators import Eras
 from anofel.board.verification import Verifier
-from anofel.errors import InvalidInput, VerificationError
+from anofel.errors import AnofelError, InvalidInput, VerificationError
 from anofel.light_client.sample import judge
 from anofel.messages import Block, Genesis
 from anofel.messages.postings import posting_id
@@ -73,6 +74,26 @@ class PostingEvidence(msgspec.Struct, frozen=True, tag="posting"):
             raise NoEvidence("This is no evidence about a posting.") from None
 
 
+class ChangedValidators(msgspec.Struct, frozen=True):
+    """The validators of a board whose validators changed."""
+
+    eras: Eras
+    boundaries: list[bytes]
+    """For each change the block that announces it."""
+
+    def to_bytes(self) -> bytes:
+        """Write the file."""
+        return msgspec.msgpack.encode(self)
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> "ChangedValidators":
+        """Read the file. Raises ``NoEvidence``."""
+        try:
+            return msgspec.msgpack.decode(data, type=cls)
+        except (msgspec.MsgspecError, AnofelError, ValueError, TypeError, RecursionError):
+            raise NoEvidence("These are no validators of a board.") from None
+
+
 @dataclass(frozen=True)
 class Shown:
     """What a file shows."""
@@ -112,9 +133,12 @@ def check_posting(evidence: PostingEvidence, genesis: Genesis, verifier: Verifie
     )
 
 
-def check_fork(ours: Block, theirs: Block, genesis: Genesis) -> str:
-    """Return what two blocks show. Raises ``NoEvidence``."""
-    eras = Eras.of(genesis)
+def check_fork(ours: Block, theirs: Block, genesis: Genesis, changed: ChangedValidators | None = None) -> str:
+    """Return what two blocks show, if validators of genesis signed them, or those who came later.
+
+    Raises ``NoEvidence``.
+    """
+    eras = Eras.of(genesis) if changed is None else _trusted(genesis, changed.eras, changed.boundaries)
     for block in (ours, theirs):
         try:
             verify_commit(genesis, eras, block)
@@ -151,7 +175,9 @@ def shown_by(directory: Path, genesis: Genesis, verifier: Verifier) -> Iterator[
         elif path.name.endswith("-theirs"):
             ours = directory / path.name.replace("-theirs", "-ours")
             one, other = (Block.from_bytes(file.read_bytes()) for file in (ours, path))
-            yield Shown(path.name, check_fork(one, other, genesis))
+            told = directory / path.name.replace("-theirs", "-validators")
+            changed = ChangedValidators.from_bytes(told.read_bytes()) if told.exists() else None
+            yield Shown(path.name, check_fork(one, other, genesis, changed))
         elif kind == "block":
             check_block(Block.from_bytes(path.read_bytes()), genesis)
             yield Shown(

@@ -90,6 +90,10 @@ class HeaderClient(BoardClient):
         """Let go of the directory."""
         self._store.close()
 
+    @property
+    def _validators(self) -> Eras:
+        return self._eras
+
     counts_posts = False
     """No digest covers the number of submissions."""
 
