@@ -18,6 +18,7 @@ from anofel.audit import AuditFailed, Auditor, AuditReport
 from anofel.audit.sources import open_source
 from anofel.cli import app
 from anofel.errors import AnofelError
+from anofel.light_client.header_store import HeaderStore
 from anofel.messages import Model, Posting
 from anofel.storage.blocks import BlockStore
 from tests.audit.replay import flip
@@ -261,3 +262,10 @@ def test_an_unknown_directory_is_one_clear_sentence(tmp_path: Path) -> None:
     result = CliRunner().invoke(app, ["audit", str(tmp_path)])
     assert isinstance(result.exception, AnofelError)
     assert "holds no board" in str(result.exception)
+
+
+def test_a_view_that_follows_headers_is_one_clear_sentence(tmp_path: Path) -> None:
+    HeaderStore(tmp_path).close()
+    result = CliRunner().invoke(app, ["audit", str(tmp_path)])
+    assert isinstance(result.exception, AnofelError)
+    assert "keeps no postings" in str(result.exception)

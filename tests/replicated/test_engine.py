@@ -119,6 +119,7 @@ def test_a_board_of_one_validator_takes_postings_and_blobs(tmp_path: Path, keys:
         wait_until(lambda: height(validators, 0) > before + 1)
         before = height(validators, 0)
     audit(str(validators.path(0)))
+    audit(str(validators.copy(0, tmp_path / "copy")))
     with running(validators, 0):
         wait_until(lambda: height(validators, 0) > before)
 

@@ -23,6 +23,7 @@ from anofel.board.validators import Eras
 from anofel.disk.files import read_small_file
 from anofel.errors import AnofelError, InvalidInput, MalformedMessage, PeerUnreachable
 from anofel.ids import BlobHash
+from anofel.light_client.header_store import FILE as HEADERS
 from anofel.light_client.remote import fetch_blob, remote_blocks, remote_height, remote_signed_height
 from anofel.messages import Block, Genesis, Header
 from anofel.network.transport import Transport
@@ -32,6 +33,7 @@ from anofel.proofs.keys import read_key_file
 from anofel.proofs.statements import RegistrationVerifier, SubmissionVerifier
 from anofel.storage.attachments import DirectoryAttachments
 from anofel.storage.blobs.files import PlaceUnreachable, StoredAttachments
+from anofel.storage.blocks import FILE as BLOCKS
 from anofel.storage.blocks import GENESIS, BlockStore, StoreError
 
 SCRATCH_BYTES = 1 << 30
@@ -91,6 +93,11 @@ def open_source(
         finally:
             archive.close()
         return
+    if (Path(where) / HEADERS).exists() and not (Path(where) / BLOCKS).exists():
+        raise InvalidInput(
+            f"{where} follows the board's headers and keeps no postings: give an audit a node's address "
+            "or its directory. What was found wrong here, anofel evidence shows."
+        )
     store = BlockStore(Path(where), read_only=True)
     try:
         yield _directory(Path(where), store)
