@@ -40,7 +40,8 @@ def test_following_is_measured_in_both_modes(keys: KeyDirectory, monkeypatch: py
     rows = {row.name: row.ours for row in rows_of_following(keys, (4, 1100), posts=4, followed=10)}
     assert rows["4 posts: processor, every posting"] > 0
     assert "1,100 posts: processor, every posting (from 10)" in rows
-    assert rows["4 posts: processor, headers: 4 drawn"] > 0
+    drawn, whole = (rows[f"4 posts: processor, {what}"] for what in ("headers: 3 drawn", "every posting"))
+    assert drawn > whole / 2, "they are verified, and alone"
     assert (
         rows["1,100 posts: bytes, headers: names"] > rows["4 posts: bytes, headers: names"] + 1096 * 32 / 1024
     )
