@@ -57,7 +57,7 @@ def _line(found: Adversary, rows: dict[tuple[str, str, str], dict[str, Any]]) ->
     shown = _cell(ours)
     if ours is not None and ours["verdict"] == BROKEN:
         shown = f"**{shown}**"
-    bound = f"{found.bound(found.strategy.setting):.3f}"
+    bound = f"{found.bound():.3f}"
     cells = [found.name, found.about, "; ".join(papers) or "–", "; ".join(leaks) or "–", shown, bound]
     return f"| {' | '.join(cells)} |"
 

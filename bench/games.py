@@ -26,7 +26,6 @@ from anofel.games.adversary import Adversary
 from anofel.games.parties import LoadedKeys
 from anofel.games.play import GameTable, Score, play_games
 from anofel.games.put_back import weakening_named
-from anofel.games.setting import GameSetting
 from anofel.games.weak import NOTHING_PUT_BACK
 from anofel.proofs.keys import make_insecure_development_keys
 
@@ -103,14 +102,11 @@ def main() -> None:
     record = Record(options.out / FILE)
     with ExitStack() as stack, tempfile.TemporaryDirectory(prefix="anofel-games-") as scratch:
         keys = LoadedKeys(make_insecure_development_keys(Path(scratch) / "keys"))
-        tables: dict[GameSetting, GameTable] = {}
+        table = stack.enter_context(GameTable(keys))
         while left := jobs(record, known, options):
             _, group, weakened, plays = left[0]
-            setting = group[0].strategy.setting
-            if setting not in tables:
-                tables[setting] = stack.enter_context(GameTable(keys, setting))
             variant = weakening_named(weakened) if weakened else NOTHING_PUT_BACK
-            for score in play_games(group, plays, keys, variant, table=tables[setting]):
+            for score in play_games(group, plays, keys, variant, table=table):
                 note(f"{score.adversary} {weakened or '(ours)'}: {score.wins} of {score.plays}")
                 record.add(score)
             record.write()

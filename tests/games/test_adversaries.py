@@ -1,7 +1,5 @@
 """Every adversary wins where its leak is put back: that is how we know that it can see."""
 
-from collections.abc import Iterator
-
 import pytest
 
 from anofel.errors import InvalidInput
@@ -11,7 +9,6 @@ from anofel.games.parties import LoadedKeys
 from anofel.games.play import GameTable, play_games
 from anofel.games.put_back import CATALOGUE as WEAKENINGS
 from anofel.games.put_back import weakening_named
-from anofel.games.setting import GameSetting
 
 QUICK = {"post-time", "message-key", "client-root", "failed-training"}
 """Played by default; the others take minutes together."""
@@ -27,24 +24,12 @@ PAIRS = [
 ]
 
 
-@pytest.fixture(scope="module")
-def tables(loaded: LoadedKeys, table: GameTable) -> Iterator[dict[GameSetting, GameTable]]:
-    """A board for each set of numbers; those that few need are made when they do."""
-    made = {table.oracle.setting: table}
-    yield made
-    for setting, other in made.items():
-        if setting != table.oracle.setting:
-            other.__exit__(None, None, None)
-
-
 @pytest.mark.parametrize(("adversary", "weakened"), PAIRS)
 def test_it_wins_where_its_leak_is_put_back(
-    adversary: Adversary, weakened: str, loaded: LoadedKeys, tables: dict[GameSetting, GameTable]
+    adversary: Adversary, weakened: str, loaded: LoadedKeys, table: GameTable
 ) -> None:
-    setting, plays = adversary.strategy.setting, 3 if adversary.name in QUICK else 10
-    if setting not in tables:
-        tables[setting] = GameTable(loaded, setting).__enter__()
-    (score,) = play_games([adversary], plays, loaded, weakening_named(weakened), table=tables[setting])
+    plays = 3 if adversary.name in QUICK else 10
+    (score,) = play_games([adversary], plays, loaded, weakening_named(weakened), table=table)
     assert score.plays == plays
     assert score.void == 0, score.reasons
     assert score.wins >= (3 if adversary.name in QUICK else 7), score.document()
@@ -64,7 +49,7 @@ def test_names_are_found_and_every_weakening_has_its_adversary() -> None:
     assert used == {found.name for found in WEAKENINGS}
     for found in CATALOGUE:
         assert adversary_named(found.name, found.game) is found
-        assert 0.5 <= found.bound(found.strategy.setting) < 1
+        assert all(0.5 <= found.bound(name) < 1 for name in ("", *found.weakened))
     with pytest.raises(InvalidInput, match="No adversary of this game is called"):
         adversary_named("post-time", "dind")
     with pytest.raises(InvalidInput, match="There is no weakening"):

@@ -78,6 +78,7 @@ def make_client(
     genesis: bytes,
     seed: int = 0,
     rows: int = 30,
+    proxy: str = "",
     **settings: Any,
 ) -> tuple[Path, KeyFile]:
     directory.mkdir(exist_ok=True)
@@ -93,6 +94,7 @@ def make_client(
         schema=write_schema(directory / "schema.toml"),
         keys=keys.path,
         settings={name: value for name, value in (values | settings).items() if value is not None},
+        proxy=proxy,
     )
     return path, unlock
 

@@ -32,6 +32,8 @@ class Evidence:
     """The place of the iteration of the challenge."""
     released: Released
     """What ``access`` gave for it."""
+    elsewhere: Oracle | None = field(default=None, repr=False)
+    """The other board on which the clients were watched, if they were."""
 
     @property
     def challenge(self) -> IterationSeen:
@@ -40,7 +42,8 @@ class Evidence:
 
     def before(self, client: int) -> list[IterationSeen]:
         """The iterations in which cl_0 or cl_1 was told to train."""
-        return [self.oracle.seen[place] for place in self.learned[client]]
+        seen = (self.oracle if self.elsewhere is None else self.elsewhere).seen
+        return [seen[place] for place in self.learned[client]]
 
     @property
     def closes_at(self) -> int:
@@ -154,13 +157,9 @@ class Adversary(ABC):
     def learn(self, evidence: Evidence, bit: int) -> None:  # noqa: B027 - most learn nothing
         """Hear what the bit of a play was, after the guess: the adversary can run the system by itself."""
 
-    def bound(self, setting: GameSetting) -> float:  # noqa: ARG002 - that of DINDGame depends on the noise
-        """Return what no adversary exceeds."""
+    def bound(self, weakened: str = "") -> float:  # noqa: ARG002 - that of DINDGame depends on the noise
+        """Return what no adversary exceeds, as an honest client of this variant reckons."""
         return 0.5
-
-
-class DINDAdversary(Adversary):
-    """An adversary of DINDGame."""
 
 
 class Linker(Adversary):

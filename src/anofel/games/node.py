@@ -100,6 +100,8 @@ class PartyBoard:
         """Bytes that a weakened client adds to every message."""
         self.beside: Callable[[Posting], bytes] = lambda _posting: b""
         """What a weakened client writes beside its submissions."""
+        self.is_cut = False
+        """Whether the line of this party is cut, so that nothing of it reaches the node."""
         self._shown = 0
         self._read: dict[BlobHash, bytes] = {}
 
@@ -188,5 +190,7 @@ class PartyBoard:
         self.node.take(self.now, posting, self.beside(posting) if is_submission else b"")
 
     def ask(self, method: str, path: str, *, sent: int = 0, received: int = 0) -> None:
-        """Send a message to the node."""
+        """Send a message to the node. Raises ``PeerUnreachable``."""
+        if self.is_cut:
+            raise PeerUnreachable("The line is cut.")
         self.node.note(Request(self.now, method, path, sent + self.overhead, received, self.source))

@@ -15,7 +15,6 @@ What we read into it:
 import secrets
 import shutil
 import tempfile
-from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -26,16 +25,18 @@ from anofel.board.seat import Seat, Sitting
 from anofel.board.state import Bundle, Phase, Progress, State
 from anofel.errors import AnofelError
 from anofel.games.node import Node, PartyBoard
-from anofel.games.parties import LoadedKeys, Party, PlayedClient, certify, make_directory
-from anofel.games.setting import TASKS, GameSetting, GameVenue, Rows
+from anofel.games.parties import LoadedKeys, Party, PlayedClient, Sybil, certify, make_directory
+from anofel.games.setting import MEMBERS, TASKS, THRESHOLD, GameSetting, GameVenue, Rows
 from anofel.games.sight import IterationSeen, SeenOutcome
 from anofel.games.weak import NOTHING_PUT_BACK, Weakening
 from anofel.ids import TaskId
 from anofel.light_client.client import LightClient
 from anofel.models.integer_model import IntegerModel
-from anofel.phase1_setup.step1d_announcement import announce, post_model
+from anofel.phase1_setup.step1a_certifier_key import revoke_key
+from anofel.phase1_setup.step1d_announcement import announce, end_iteration, end_task, post_model
 from anofel.phase3_access.step8prime_model import next_model
 from anofel.pki.certificates import Purpose, RoleKey
+from anofel.primitives import MasterSecret
 from anofel.privacy.ledger import Charge
 from anofel.proofs.keys import KeyDirectory
 from anofel.roles.client.files import ROLE
@@ -48,6 +49,10 @@ from anofel.simulation.people import SimulatedCertifier
 Kind = Literal["client", "committee"]
 COMMITTEE_STEPS: Final = ("aggregate", "open_count", "open_sum")
 _MEMORY: Final = Path("/dev/shm")  # noqa: S108 - directories of their own are made there
+
+
+def _left_alone(_task: int, model: IntegerModel) -> IntegerModel:
+    return model
 
 
 class QueryRefused(AnofelError):
@@ -65,6 +70,13 @@ class ClientAux:
     first_wait: int = 0
     cover: bool = False
     """Whether it posts without training (``anofel client run --cover``)."""
+    max_epsilon: str = "1000000000"
+    max_colluders: int = 0
+    """With how many of a sum's clients it reckons as the owner's own (D-22)."""
+    sybil: bool = False
+    """Whether it is the adversary's own: corrupt from the beginning, it posts zero vectors with bit 1."""
+    person: str = ""
+    """Who registers with one master key on every board; empty for somebody new."""
 
 
 @dataclass(frozen=True)
@@ -95,6 +107,7 @@ class _Owner:
     task_id: TaskId
     part: SimulatedTask
     model: IntegerModel
+    subject: bytes
 
 
 class Oracle:
@@ -107,8 +120,8 @@ class Oracle:
         weakening: Weakening = NOTHING_PUT_BACK,
     ) -> None:
         self.keys, self.weakening = keys, weakening
-        self.setting = weakening.change(GameSetting() if setting is None else setting)
-        self.choose_model: Callable[[int, IntegerModel], IntegerModel] = lambda _task, model: model
+        self.setting = GameSetting() if setting is None else setting
+        self.choose_model = _left_alone
         """The server's choice of the next model of a task."""
         self.seen: list[IterationSeen] = []
         """The iterations so far, as everybody sees them."""
@@ -119,9 +132,14 @@ class Oracle:
         self.instructed: list[set[bytes]] = []
         """Who was told to train in each iteration."""
         self.committees: list[SimulatedCommittee] = []
+        self.own_committees: set[int] = set()
+        """Those that A registered itself, with a key of its own making."""
         self._owners: list[_Owner] = []
         self._place: Path | None = None
-        self._is_accessed, self._registered = True, 0
+        self._is_accessed, self._registered, self._editions = True, 0, 0
+        self._people: dict[str, bytes] = {}
+        """The master secrets of those who register more than once; nobody but the game reads them."""
+        self._other: Oracle | None = None
         self._around: AbstractContextManager[Any] = weakening.around(self)
 
     def __enter__(self) -> Self:
@@ -133,6 +151,8 @@ class Oracle:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if self._other is not None:
+            self._other.__exit__(kind, error, trace)
         for party in self.parties.values():
             party.client.directory.close()
         if self._place is not None:
@@ -152,6 +172,7 @@ class Oracle:
         self._venue = GameVenue(self._parts, cast(KeyDirectory, self.keys))
         self.node = Node(self._venue.board)
         self._certifier = SimulatedCertifier(self._venue)
+        self._operator: RoleKey | None = None
         self.node.next_block()
         return self.node.followed.state
 
@@ -172,7 +193,7 @@ class Oracle:
         number = len(self.committees)
         if number == TASKS:
             raise QueryRefused(f"The bundle of a game holds {TASKS} tasks, each with a committee.")
-        shape = CommitteeSettings(members=self.setting.members, threshold=self.setting.threshold)
+        shape = CommitteeSettings(members=MEMBERS, threshold=THRESHOLD)
         committee = establish(self._venue, f"Committee {number + 1}", shape)
         self.committees.append(self.weakening.committee(committee.scheme, committee.key, committee.members))
         self.node.next_block()
@@ -182,16 +203,59 @@ class Oracle:
 
     def _announce(self) -> None:
         """S announces its tasks, one for each committee; they form the bundle."""
-        board = self.node.board
-        for number, (part, committee) in enumerate(zip(self._parts, self.committees, strict=True)):
+        for number in range(TASKS):
             role, identity = self._venue.appoint(Purpose.OWNER, f"Owner {number + 1}")
-            body = announce(part.task, key_id=committee.key.key_id)
-            board.post_as(role, body)
-            task_id = body.task_id(board.genesis_hash, identity.subject)
-            first = part.first_model()
-            first = replace(first, values=first.values + number)  # or both models would be one blob
-            self._owners.append(_Owner(role, task_id, part, first))
+            self._owners.append(self._announced(number, role, identity.subject))
         self.node.next_block()
+
+    def _announced(self, number: int, role: RoleKey, subject: bytes) -> _Owner:
+        board, part = self.node.board, self._parts[number]
+        body = announce(part.task, key_id=self.committees[number].key.key_id, early_end=True)
+        board.post_as(role, body)
+        first = part.first_model()
+        first = replace(first, values=first.values + number)  # or both models would be one blob
+        return _Owner(role, body.task_id(board.genesis_hash, subject), part, first, subject)
+
+    def announce_again(self, setting: GameSetting | None = None) -> None:
+        """S ends its tasks and announces them anew, or others: another bundle, with the same clients."""
+        self.setting = self.setting if setting is None else setting
+        for owner in self._owners:
+            self.node.board.post_as(owner.role, end_task(owner.task_id))
+        self.node.next_block()
+        self._editions += 1
+        self._parts = self.setting.parts(self._editions)
+        old, self._owners = self._owners, []
+        for number, owner in enumerate(old):
+            self._owners.append(self._announced(number, owner.role, owner.subject))
+        self.node.next_block()
+        self.node.next_block()
+
+    def end_early(self) -> None:
+        """All owners of the bundle ask for the end of the open iteration, as only S together may."""
+        for owner in self._owners:
+            self.node.board.post_as(owner.role, end_iteration(owner.task_id, self.bundle.iterations))
+
+    def begin_epoch(self) -> None:
+        """An operator revokes the certifier and begins an epoch: everybody is certified and registers again."""
+        if self._operator is None:
+            self._operator, _ = self._venue.appoint(Purpose.OPERATOR, "Operator")
+        self.node.board.post_as(self._operator, revoke_key(self._certifier.key, new_epoch=True))
+        self._certifier = SimulatedCertifier(self._venue)
+        self.node.next_block()
+        for party in self.parties.values():
+            certify(party.client.directory, self._certifier, self.keys.provers)
+            self.crash(party.commitment)  # a client that is certified again is started again
+
+    def other_board(self) -> "Oracle":
+        """A second system, on which the same people register with the same keys and rows; made once."""
+        if self._other is None:
+            self._other = Oracle(self.keys, self.setting)
+            self._other.__enter__()
+            self._other._people = self._people
+            self._other.setup()
+            for _ in range(TASKS):
+                self._other.register("committee")
+        return self._other
 
     def _register_client(self, aux: ClientAux) -> bytes:
         assert self._place is not None
@@ -199,13 +263,16 @@ class Oracle:
         number = self._registered
         path = self._place / f"client-{number}"
         settings: dict[str, Any] = {
-            "task": self._parts[aux.task].task.name,
-            "max_epsilon": "1000000000",
+            "owner": self._owners[aux.task].subject.hex() if self._owners else "",
+            "max_epsilon": aux.max_epsilon,
             "relation": "replace",
-            "max_colluders": 0,
+            "max_colluders": self.weakening.colluders(aux.max_colluders),
             "first_wait": aux.first_wait,
         }
-        unlock = make_directory(path, aux.rows, self.node.board.genesis_hash, settings)
+        if aux.person:
+            known = self._people.setdefault(aux.person, MasterSecret.generate().to_secret_bytes())
+        master = MasterSecret.from_bytes(known) if aux.person else MasterSecret.generate()
+        unlock = make_directory(path, aux.rows, self.node.board.genesis_hash, settings, master)
         with RoleDirectory.open(path / "role", unlock, role=ROLE) as directory:
             certify(directory, self._certifier, self.keys.provers)
         made = Party(
@@ -217,6 +284,9 @@ class Oracle:
             cast(PlayedClient, None),
             b"",
             cover=aux.cover,
+            is_honest=not aux.sybil,
+            kind=Sybil if aux.sybil else self.weakening.client,
+            source="" if self.weakening.proxy else f"192.0.2.{number}",
         )
         made.client = self._start(made)
         made.client.seen_by.now = self.node.height + secrets.randbelow(1000) / 1000
@@ -227,10 +297,9 @@ class Oracle:
         return made.commitment
 
     def _start(self, party: Party) -> PlayedClient:
-        source = "" if self.weakening.proxy else f"192.0.2.{self._registered}"
-        board = PartyBoard(self.node, cast(KeyDirectory, self.keys), source)
+        board = PartyBoard(self.node, cast(KeyDirectory, self.keys), party.source)
         directory = RoleDirectory.open(party.path / "role", party.unlock, role=ROLE)
-        return self.weakening.client(
+        return party.kind(
             directory, cast(LightClient, board), party.said.append, cover=party.cover
         )
 
@@ -239,13 +308,25 @@ class Oracle:
     def train(self, client: bytes) -> None:
         """(train, cl, aux): "instructs a (registered) client to train the model using its dataset".
 
-        ``client`` is its commitment, which is aux in AnoFel. Opens the next iteration if none is open.
+        ``client`` is its commitment, which is aux in AnoFel. Opens the next iteration if none is open. In
+        a new epoch a client registers again before it trains.
         """
         party = self._party(client)
+        if not party.client.is_registered(self.node.followed.state):
+            party.client.seen_by.now = self.node.height + secrets.randbelow(1000) / 1000
+            party.client.send_registration()
+            self._block()
         if self.bundle.phase is not Phase.OPEN:
             self._open()
         self.instructed[-1].add(client)
+        party.client.cover = party.cover
         party.runs = True
+
+    def cover(self, client: bytes) -> None:
+        """Let a client post without training, unless it was told to train (``anofel client run --cover``)."""
+        party = self._party(client)
+        if not party.runs:
+            party.client.cover = party.runs = True
 
     def _party(self, client: bytes) -> Party:
         found = self.parties.get(client)
@@ -283,7 +364,7 @@ class Oracle:
 
         Raises ``QueryRefused`` if none was begun since the last time.
         """
-        self._close()
+        self.close()
         for step in COMMITTEE_STEPS:
             for owner, committee in zip(self._owners, self.committees, strict=True):
                 seat = Seat.of(self.node.board.state, owner.task_id)
@@ -298,12 +379,13 @@ class Oracle:
         An adversary may ask for less than everything; for one that looks at posts alone it saves what the
         committees would compute.
         """
-        self._close()
+        self.close()
         while self.bundle.phase is Phase.CLOSED:
             self._block()
         return self._finish()
 
-    def _close(self) -> None:
+    def close(self) -> None:
+        """Let time pass until nobody can post any more."""
         if self._is_accessed:
             raise QueryRefused("Every iteration is accessed once, and none was begun since.")
         while self.bundle.phase is Phase.OPEN:
@@ -370,9 +452,12 @@ class Oracle:
     def corrupt_aggregators(self, committee: int, members: int) -> tuple[SimulatedMember, ...]:
         """(corrupt, p, aux) for aggregators: "any AG can have at most n − t corrupt parties".
 
-        Returns the members with their shares and their role keys. Raises ``QueryRefused`` beyond n − t.
+        Of a committee that A registered itself it has everything. Returns the members with their shares and
+        their role keys. Raises ``QueryRefused`` beyond n − t.
         """
         chosen = self.committees[committee]
+        if committee in self.own_committees:
+            return chosen.members
         most = self.weakening.corruptible(chosen.key.shape.num_members, chosen.key.shape.threshold)
         if members > most:
             raise QueryRefused(f"At most {most} members of this committee are corrupted.")
@@ -390,8 +475,12 @@ class Oracle:
         for party in self.parties.values():
             party.client.directory.close()
         self.parties, self.seen, self.participants, self.instructed = {}, [], [], []
+        self.choose_model, self._people, self.own_committees = _left_alone, {}, set()
         self.weakening, self._around = weakening, weakening.around(self)
         self._around.__enter__()
+        if self._other is not None:  # what is replaced while a game lasts is replaced for both boards
+            self._other.weaken(replace(weakening, around=NOTHING_PUT_BACK.around))
+            self._other._people = self._people
         self.committees = [weakening.committee(c.scheme, c.key, c.members) for c in self.committees]
         self._certifier = SimulatedCertifier(
             self._venue
@@ -404,6 +493,10 @@ class Oracle:
         """Let time pass."""
         for _ in range(blocks):
             self._block()
+
+    def cut(self, client: bytes, *, is_cut: bool = True) -> None:
+        """Cut a client's line, or mend it: nothing of it reaches the node."""
+        self._party(client).client.seen_by.is_cut = is_cut
 
     def crash(self, client: bytes) -> None:
         """Kill a client's process and start it again: machines are the adversary's to disturb."""
@@ -427,7 +520,7 @@ class Oracle:
         bundles = self.node.followed.state.bundles
         if not bundles:
             raise QueryRefused("Register the committees first.")
-        return bundles[0]
+        return bundles[max(bundles)]
 
     @property
     def board_bytes(self) -> list[bytes]:

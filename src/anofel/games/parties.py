@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, cast
 
+import numpy as np
+
 from anofel.board.attachments import AttachmentMissing
 from anofel.disk.keystore import KeyFile
 from anofel.errors import PeerUnreachable
@@ -27,7 +29,7 @@ from anofel.phase2_training.step4_local_training import contribute
 from anofel.phase2_training.step4_training_process import TrainingProcess
 from anofel.primitives import Commitment, MasterSecret
 from anofel.privacy.plan import Plan
-from anofel.privacy.protect import ProtectedUpdate
+from anofel.privacy.protect import Integers, ProtectedUpdate
 from anofel.proofs.keys import KeyDirectory
 from anofel.roles.certificate_files import CertificateDocument
 from anofel.roles.client.files import (
@@ -99,10 +101,12 @@ class TrainingHere:
 class QuickPostMaker(PostMaker):
     """The client's maker of posts, with training in this process."""
 
+    training_class: type[TrainingHere] = TrainingHere
+
     def _trained(self, checked: CheckedTask) -> TrainingProcess:
         name = checked.posted.task_id
         if name not in self._training:
-            here = TrainingHere(checked.task, self.load_rows().dataset)
+            here = self.training_class(checked.task, self.load_rows().dataset)
             self._training[name] = cast(TrainingProcess, here)
         return self._training[name]
 
@@ -141,6 +145,32 @@ class PlayedClient(Client):
         return self._maker
 
 
+class _Nothing:
+    """What a Sybil adds to a sum: zero, without noise."""
+
+    failure = ""
+
+    def with_noise(self, plan: Plan, position: int | None = None) -> Integers:  # noqa: ARG002
+        """Return zero."""
+        return np.zeros(plan.dimension, dtype=np.int64)
+
+
+class _Idle(TrainingHere):
+    def take(self) -> ProtectedUpdate:
+        """Take nothing."""
+        return cast(ProtectedUpdate, _Nothing())
+
+
+class _SybilPostMaker(QuickPostMaker):
+    training_class = _Idle
+
+
+class Sybil(PlayedClient):
+    """A client of the adversary's own: it counts, and adds nothing that would hide another one."""
+
+    maker_class = _SybilPostMaker
+
+
 @dataclass
 class Party:
     """A registered client; ``name`` is what the oracle calls it, the board knows it by its commitment."""
@@ -157,6 +187,10 @@ class Party:
     cover: bool = False
     runs: bool = False
     """Whether its process runs."""
+    kind: type[PlayedClient] = PlayedClient
+    """What runs in it."""
+    source: str = ""
+    """The address that it has without a proxy."""
 
     def poll(self, now: float) -> None:
         """Let the role do what it does once in a block; a board that is away is borne (``Role.run``)."""
@@ -165,7 +199,9 @@ class Party:
             self.client.work()
 
 
-def make_directory(path: Path, rows: Rows, genesis: GenesisHash, settings: dict[str, Setting]) -> KeyFile:
+def make_directory(
+    path: Path, rows: Rows, genesis: GenesisHash, settings: dict[str, Setting], master: MasterSecret
+) -> KeyFile:
     """Make a client's directory, as ``anofel client init`` does where the keys are the board's."""
     path.mkdir(parents=True)
     data, unlock = path / "rows.csv", KeyFile.generate(path / "key")
@@ -177,7 +213,7 @@ def make_directory(path: Path, rows: Rows, genesis: GenesisHash, settings: dict[
         board=NOBODY,
         genesis_hash=genesis,
         settings={"data": str(data.absolute()), "dataset_type": DATASET_TYPE, **settings},
-        secrets={MASTER: MasterSecret.generate().to_secret_bytes()},
+        secrets={MASTER: master.to_secret_bytes()},
         files={SCHEMA_FILE: SCHEMA.encode()},
     )
     return unlock

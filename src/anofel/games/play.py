@@ -11,7 +11,6 @@ from anofel.games.intervals import CONFIDENCE, Interval, clopper_pearson
 from anofel.games.oracle import Oracle
 from anofel.games.parties import LoadedKeys
 from anofel.games.rules import AnonGame, DINDGame, Game
-from anofel.games.setting import GameSetting
 from anofel.games.weak import NOTHING_PUT_BACK, Weakening
 
 OnPlay = Callable[[int, int], None]
@@ -70,8 +69,8 @@ class Score:
 class GameTable:
     """A board with two committees, on which games are played one after another."""
 
-    def __init__(self, keys: LoadedKeys, setting: GameSetting | None = None) -> None:
-        self.oracle = Oracle(keys, setting)
+    def __init__(self, keys: LoadedKeys) -> None:
+        self.oracle = Oracle(keys)
         self._strategy: Strategy | None = None
         self._left = 0
 
@@ -88,7 +87,8 @@ class GameTable:
     def play(self, kind: type[Strategy], weakening: Weakening) -> tuple[Game, Evidence]:
         """Play once; clients are registered anew when the strategy, the variant or the time asks for it."""
         if kind.setting != self.oracle.setting:
-            raise InvalidInput("This table was set up with other numbers than the strategy needs.")
+            self.oracle.announce_again(kind.setting)
+            self._strategy = None
         fresh = type(self._strategy) is not kind or self.oracle.weakening is not weakening
         if self._strategy is None or fresh or not self._left:
             self.oracle.weaken(weakening)
@@ -125,13 +125,13 @@ def play_games(
         raise InvalidInput("Adversaries that share plays have one strategy, and there is at least one play.")
     kind = kinds.pop()
     scores = [
-        Score(adversary.name, weakening.name, kind.game, adversary.bound(kind.setting))
+        Score(adversary.name, weakening.name, kind.game, adversary.bound(weakening.name))
         for adversary in adversaries
     ]
     if table is not None:
         _play(table, kind, weakening, adversaries, scores, plays, on_play)
         return scores
-    with GameTable(keys, kind.setting) as made:
+    with GameTable(keys) as made:
         _play(made, kind, weakening, adversaries, scores, plays, on_play)
     return scores
 

@@ -13,24 +13,25 @@ from anofel.board import seat, statements, verification
 from anofel.board.claims import SubmissionClaim
 from anofel.board.interface import Board, BoardView
 from anofel.board.seat import Seat, Sitting
-from anofel.errors import InvalidInput, InvalidProof
+from anofel.errors import InvalidInput, InvalidProof, PeerUnreachable
 from anofel.games.collusion import open_count
 from anofel.games.parties import PlayedClient
 from anofel.games.setting import FEW_ROWS, POST_FROM, WINDOW
 from anofel.games.weak import Weakening, replaced
 from anofel.ids import TaskId
 from anofel.messages import Blob, KeyAuthor, Posting, Submission, make_posting
+from anofel.phase1_setup import step1b_registration
 from anofel.phase1_setup.step1b_certification import Credential
 from anofel.phase2_training import step5_submission
 from anofel.phase2_training.step5_submission import Membership, post_submission
-from anofel.primitives import MessageSecret, Scope
+from anofel.primitives import Epoch, MessageSecret, Scope
 from anofel.privacy import protect
 from anofel.privacy.plan import Plan
 from anofel.privacy.protect import Integers, NoiseTooWide
 from anofel.roles.client import role as client_role
 from anofel.roles.client import turn as client_turn
 from anofel.roles.client.journal import Turn
-from anofel.roles.client.task import CheckedTask
+from anofel.roles.client.task import CheckedTask, check_task
 from anofel.roles.client.turn import Underway
 from anofel.simulation.committees import SimulatedCommittee
 
@@ -224,12 +225,12 @@ def one_scope(_oracle: Any) -> Iterator[None]:
 
 def own_model(board: BoardView, sitting: Sitting) -> dict[TaskId, bytes]:
     """Read the model of one's own task alone."""
-    own = getattr(board, "own_task", "")
+    own = getattr(board, "own_owner", "")
     tasks = [board.state.tasks[name] for name in sitting.bundle.tasks]
     return {
         task.task_id: board.attachments.read(task.model)
         for task in tasks
-        if task.model is not None and task.facts.name == own
+        if task.model is not None and task.owner.hex() == own
     }
 
 
@@ -238,7 +239,7 @@ class ReadsOwnModel(PlayedClient):
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        self.board.own_task = self.settings.wanted.task  # type: ignore[attr-defined]
+        self.board.own_owner = self.settings.wanted.owner  # type: ignore[attr-defined]
 
 
 @contextmanager
@@ -283,6 +284,78 @@ def any_root(oracle: Any) -> Iterator[None]:
         yield
 
 
+@contextmanager
+def one_board(_oracle: Any) -> Iterator[None]:
+    """Let nullifiers be the same in every task and on every board."""
+
+    class OneBoard:
+        def __new__(cls, _genesis: bytes, _bundle: int, _iteration: int) -> Any:
+            return Scope(bytes(32), 0, 0)
+
+    with replaced(step5_submission, "Scope", OneBoard), replaced(seat, "Scope", OneBoard):
+        yield
+
+
+@contextmanager
+def one_epoch(_oracle: Any) -> Iterator[None]:
+    """Let registration nullifiers say nothing of the epoch, at clients and at the board."""
+
+    class OneEpoch:
+        def __new__(cls, genesis: bytes, _epoch: int) -> Any:
+            return Epoch(genesis, 0)
+
+    with replaced(step1b_registration, "Epoch", OneEpoch), replaced(statements, "Epoch", OneEpoch):
+        yield
+
+
+class TrainsAgain(PlayedClient):
+    """Whose message was lost trains again before it sends it again; with many rows that takes long."""
+
+    _lost = 0
+
+    def _post(self, turn: Turn) -> str:
+        if is_large(self) and self.state.height < self._lost + 2:
+            return "its training"
+        try:
+            return super()._post(turn)
+        except PeerUnreachable:
+            self._lost = self.state.height
+            raise
+
+
+class SkipsWithFewRows(PlayedClient):
+    """Takes no part if it has few rows: a floor that looks at the data."""
+
+    def _begin(self, checked: CheckedTask, sitting: Sitting) -> Turn | None:
+        turn = super()._begin(checked, sitting)
+        if turn is not None and not turn.skipped and is_small(self):
+            self.journal.skip(turn, "few-rows", "")
+            return replace(turn, skipped="few-rows")
+        return turn
+
+
+class RefundsWhenItFails(PlayedClient):
+    """Takes a charge back if its training failed, so its budget lasts longer."""
+
+    def _seal(self, turn: Turn, underway: Underway, sitting: Sitting) -> None:
+        failed = underway.training is not None and bool(underway.training.take().failure)
+        super()._seal(turn, underway, sitting)
+        if failed:
+            self.ledger.refund(turn.charge)
+
+
+class TrainsByRows(PlayedClient):
+    """Trains another task of the bundle than it was told if it has many rows."""
+
+    def find_task(self) -> CheckedTask:
+        """Take the other task."""
+        checked = super().find_task()
+        if not is_large(self):
+            return checked
+        other = next(task for task in self.state.tasks.live() if task.task_id != checked.posted.task_id)
+        return check_task(other, self._schema, self.credential.dt)
+
+
 class OpensAnything(SimulatedCommittee):
     """Opens the count of whatever was submitted, however little it is."""
 
@@ -325,11 +398,31 @@ CATALOGUE: Final = (
         about="The adversary may corrupt t members of a committee, one more than n − t.",
         corruptible=lambda _members, threshold: threshold,
     ),
+    Weakening(
+        name="task-by-rows",
+        about="A client with many rows trains another task of the bundle than it was told.",
+        client=TrainsByRows,
+    ),
+    Weakening(
+        name="believes-owner",
+        about="A client reckons with as many colluders as the owner says: none.",
+        colluders=lambda _own: 0,
+    ),
     Weakening(name="no-noise", about="Clients add no noise.", around=without_noise),
     Weakening(
         name="skip-when-training-fails",
         about="A client posts nothing if its training failed.",
         client=SkipsWhenItFails,
+    ),
+    Weakening(
+        name="skip-with-few-rows",
+        about="A client with few rows takes no part.",
+        client=SkipsWithFewRows,
+    ),
+    Weakening(
+        name="refund-when-training-fails",
+        about="A client takes its charge back if its training failed.",
+        client=RefundsWhenItFails,
     ),
     Weakening(
         name="post-when-ready",
@@ -356,6 +449,11 @@ CATALOGUE: Final = (
     ),
     Weakening(
         name="no-drafts", about="A client that was killed gives its iteration up.", client=ForgetsWhenKilled
+    ),
+    Weakening(
+        name="trains-again",
+        about="A client whose post was lost trains again before it sends it again.",
+        client=TrainsAgain,
     ),
     Weakening(
         name="malformed-when-large",
@@ -386,6 +484,16 @@ CATALOGUE: Final = (
         name="one-nullifier",
         about="The nullifier does not depend on the iteration.",
         around=one_scope,
+    ),
+    Weakening(
+        name="one-board",
+        about="The nullifier depends neither on the iteration, nor on the bundle, nor on the board.",
+        around=one_board,
+    ),
+    Weakening(
+        name="one-epoch",
+        about="The nullifier of a registration does not depend on the epoch.",
+        around=one_epoch,
     ),
     Weakening(
         name="own-model-only",

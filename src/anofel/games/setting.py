@@ -22,6 +22,10 @@ MARGIN: Final = 2
 POST_FROM: Final = 1
 FEW_ROWS: Final = 4
 MANY_ROWS: Final = 200
+MEMBERS: Final = 3
+THRESHOLD: Final = 2
+"""Of each committee."""
+MAX_RELEASES: Final = 100_000
 _COMMITTEE_BLOCKS: Final = 3
 _NEVER: Final = 1 << 30
 """The server posts a model when the adversary wants the next iteration."""
@@ -52,16 +56,17 @@ scale = 40
 
 @dataclass(frozen=True, kw_only=True)
 class GameSetting:
-    """The numbers of a game."""
+    """The numbers of the tasks of a game."""
 
     min_clients: int = 2
     noise_multiplier: str = "2"
     max_posts: int = 16
-    members: int = 3
-    threshold: int = 2
 
-    def task(self, number: int) -> Task:
-        """Return one of the tasks of the bundle; they differ in their names alone."""
+    def task(self, number: int, edition: int = 0) -> Task:
+        """Return one of the tasks of the bundle; they differ in their names alone.
+
+        A task is announced once, so the next ``edition`` differs in a number that matters to nobody.
+        """
         return read_task(
             {
                 "task": {"name": f"study {number}"},
@@ -72,7 +77,7 @@ class GameSetting:
                     "clipping_norm": "1",
                     "noise_multiplier": self.noise_multiplier,
                     "relation": "replace",
-                    "max_releases": 100_000,
+                    "max_releases": MAX_RELEASES - edition,
                     "min_clients": self.min_clients,
                     "max_colluders": 0,
                     "max_posts": self.max_posts,
@@ -81,9 +86,9 @@ class GameSetting:
             }
         )
 
-    def parts(self) -> list[SimulatedTask]:
+    def parts(self, edition: int = 0) -> list[SimulatedTask]:
         """Return the tasks as a simulation knows them; clients come later."""
-        return [SimulatedTask(self.task(number), []) for number in range(TASKS)]
+        return [SimulatedTask(self.task(number, edition), []) for number in range(TASKS)]
 
 
 class GameVenue(Venue):

@@ -11,7 +11,6 @@ from typing import Any
 from unittest.mock import patch
 
 from anofel.games.parties import PlayedClient
-from anofel.games.setting import GameSetting
 from anofel.simulation.committees import SimulatedCommittee
 
 
@@ -32,10 +31,11 @@ class Weakening:
     committee: type[SimulatedCommittee] = SimulatedCommittee
     proxy: bool = True
     """Whether clients reach the node through a proxy that hides their address."""
-    change: Callable[[GameSetting], GameSetting] = lambda setting: setting
     around: Callable[[Any], AbstractContextManager[Any]] = lambda _oracle: nullcontext()
     """Holds while the game lasts."""
     corruptible: Callable[[int, int], int] = _honest_majority
+    colluders: Callable[[int], int] = lambda own: own
+    """With how many colluders a client reckons that would reckon with so many by itself."""
 
 
 NOTHING_PUT_BACK = Weakening(name="", about="The program as it ships.")

@@ -3,7 +3,7 @@
 from typing import Final
 
 from anofel.errors import InvalidInput
-from anofel.games.adversaries import committees, datasets, learned, node, posts
+from anofel.games.adversaries import across, committees, datasets, learned, node, posts
 from anofel.games.adversary import Adversary
 
 CATALOGUE: Final[tuple[Adversary, ...]] = (
@@ -11,10 +11,15 @@ CATALOGUE: Final[tuple[Adversary, ...]] = (
     posts.PostPlace(),
     posts.BlockDelay(),
     posts.RegistrationOrder(),
+    posts.EarlyEnd(),
+    across.TimeElsewhere(),
     posts.Lengths(),
     posts.ReceiptAge(),
     posts.KeyReuse(),
     posts.NullifierReuse(),
+    across.NullifierElsewhere(),
+    across.NullifierOfOtherEpoch(),
+    across.NullifierOfOtherBoard(),
     posts.AdditiveTag(),
     posts.AggregatorSet(),
     posts.ClientRoot(),
@@ -25,13 +30,22 @@ CATALOGUE: Final[tuple[Adversary, ...]] = (
     node.RequestsBefore(),
     node.ModelRequests(),
     node.Crash(),
+    node.Retries(),
+    node.CutLine(),
+    node.CutLineWithCover(),
     node.Refusals(),
     committees.TaskCounts(),
     committees.FewCounts(),
     committees.CommitteeMinority(),
+    committees.CoBundledCommittee(),
     datasets.TimeOfTraining(),
     datasets.FailedTraining(),
+    datasets.Floors(),
+    datasets.Refunds(),
     datasets.SumLikelihood(),
+    datasets.FirstModel(),
+    datasets.Sybils(),
+    datasets.FinalModel(),
 )
 
 

@@ -4,10 +4,10 @@ from contextlib import suppress
 from typing import ClassVar
 
 from anofel.committee.errors import TooFewShares
-from anofel.games.adversary import Adversary, Evidence, TwoTasks
+from anofel.games.adversary import Adversary, Evidence, SameTask, TwoTasks
 from anofel.games.collusion import open_count
-from anofel.games.oracle import Oracle, QueryRefused
-from anofel.games.setting import GameSetting
+from anofel.games.oracle import Oracle, QueryRefused, Released
+from anofel.games.setting import MEMBERS, GameSetting
 from anofel.simulation.committees import SimulatedMember
 
 
@@ -27,9 +27,31 @@ class Corrupting(FewPosts):
     def prepare(self, oracle: Oracle) -> None:
         """Register, and corrupt."""
         super().prepare(oracle)
-        for wanted in range(1, oracle.setting.members + 1):
+        for wanted in range(1, MEMBERS + 1):
             with suppress(QueryRefused):
                 self.members = oracle.corrupt_aggregators(0, wanted)
+
+
+class CoBundled(SameTask):
+    """The committee of the second task is the adversary's own; everybody trains for the first."""
+
+    members: tuple[SimulatedMember, ...] = ()
+
+    def prepare(self, oracle: Oracle) -> None:
+        """Make the second committee the own one, take what its members hold, and register."""
+        oracle.own_committees = {1}
+        self.members = oracle.corrupt_aggregators(1, MEMBERS)
+        super().prepare(oracle)
+
+    def iterate(self, oracle: Oracle, *clients: bytes) -> Released:
+        """Open what each post says to the own committee while the iteration is there."""
+        for client in (*clients, *self.helping):
+            oracle.train(client)
+        oracle.close()
+        seat = oracle.seat(1)
+        key = oracle.committees[1].key
+        self.bits = sorted(open_count(key, self.members, seat, [post]) for post in seat.posts())
+        return oracle.pass_by()
 
 
 class TaskCounts(Adversary):
@@ -53,6 +75,20 @@ class FewCounts(TaskCounts):
     about = "The same with fewer posts than both tasks demand."
     strategy = FewPosts
     weakened = ("open-anything",)
+
+
+class CoBundledCommittee(Adversary):
+    """What a committee in the same bundle reads of everybody."""
+
+    name = "co-bundled-committee"
+    about = "Owns all members of the bundle's other committee, and opens each post's bit for it by itself."
+    strategy = CoBundled
+    weakened = ("task-by-rows",)
+
+    def guess(self, evidence: Evidence) -> int | None:
+        """Say cl_1, who has many rows, if somebody says 1 to the own committee."""
+        assert isinstance(evidence.strategy, CoBundled)
+        return int(any(evidence.strategy.bits)) if any(evidence.strategy.bits) else None
 
 
 class CommitteeMinority(Adversary):

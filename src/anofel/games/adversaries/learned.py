@@ -1,82 +1,68 @@
 """A distinguisher that is told nothing: it learns from plays of its own which of everything visible matters.
 
-It is boosted decision stumps (AdaBoost) over all that can be counted or timed of an iteration. The adversary
-can run the whole system by itself, so it is told the bit of each play after its guess, and learns from it;
-its first plays count for nothing.
+It is gradient boosting (scikit-learn) over all that can be counted or timed of an iteration. The adversary
+can run the whole system by itself, so it is told the bit of each play after its guess, and learns from it:
+each guess is made by a model that was fitted to plays before it alone. Its first plays count for nothing.
 """
 
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from anofel.errors import InvalidInput
 from anofel.games.adversaries.posts import message_key
 from anofel.games.adversary import Adversary, Evidence
 from anofel.games.sight import IterationSeen
 
 Numbers = NDArray[np.float64]
-ROUNDS: Final = 8
-THRESHOLDS: Final = 8
+TREES: Final = 80
+DEPTH: Final = 3
 
 
 class Boosted(Adversary):
-    """Boosted stumps over all visible features."""
+    """Gradient boosting over all visible features."""
 
     name = "boosted"
-    about = (
-        "Learns from plays of its own, by boosted decision stumps over some eighty times, sizes and bytes."
-    )
+    about = "Learns from all plays before, by gradient boosting over some eighty times, sizes and bytes."
     weakened = ("post-when-ready",)
-    own_plays: ClassVar[int] = 16
+    own_plays: ClassVar[int] = 60
 
     def __init__(self) -> None:
-        self._memory: dict[str, list[tuple[Numbers, int]]] = {}
+        self.memory: dict[str, list[tuple[Numbers, int]]] = {}
+        """The plays of each variant: what was visible, and the bit."""
+        self._fitted: dict[str, tuple[int, Any]] = {}
 
     def missing(self, weakened: str) -> int:
         """Return how many plays of its own it still needs."""
-        return max(0, self.own_plays - len(self._memory.get(weakened, [])))
+        return max(0, self.own_plays - len(self.memory.get(weakened, [])))
 
     def learn(self, evidence: Evidence, bit: int) -> None:
         """Remember a play and what its bit was."""
-        self._memory.setdefault(evidence.oracle.weakening.name, []).append((features(evidence), bit))
+        self.memory.setdefault(evidence.oracle.weakening.name, []).append((features(evidence), bit))
 
     def guess(self, evidence: Evidence) -> int | None:
-        """Say what the stumps say."""
-        known = self._memory.get(evidence.oracle.weakening.name, [])
+        """Say what the trees say; they grow anew whenever there is a quarter more to learn from."""
+        name = evidence.oracle.weakening.name
+        known = self.memory.get(name, [])
         if len({bit for _, bit in known}) < 2:
             return None
-        stumps = boost(np.array([row for row, _ in known]), np.array([2 * bit - 1 for _, bit in known]))
-        vote = sum(
-            weight * side(features(evidence)[column] > cut, sign) for column, cut, sign, weight in stumps
-        )
-        return None if vote == 0 else int(vote > 0)
+        size, model = self._fitted.get(name, (0, None))
+        if len(known) > size * 5 // 4:
+            model = boost(np.array([row for row, _ in known]), np.array([bit for _, bit in known]))
+            self._fitted[name] = (len(known), model)
+        return int(model.predict(features(evidence)[None, :])[0])
 
 
-def side(above: bool, sign: int) -> int:
-    """Return what a stump says."""
-    return sign if above else -sign
-
-
-def boost(rows: Numbers, labels: NDArray[np.int64]) -> list[tuple[int, float, int, float]]:
-    """Return stumps: a column, a threshold, what is said above it, and its weight (Freund, Schapire 1997)."""
-    weights = np.full(len(rows), 1 / len(rows))
-    candidates = [
-        (column, float(cut))
-        for column in range(rows.shape[1])
-        for cut in np.unique(np.quantile(rows[:, column], np.linspace(0.05, 0.95, THRESHOLDS)))
-    ]
-    says = np.array([np.where(rows[:, column] > cut, 1, -1) for column, cut in candidates])
-    found = []
-    for _ in range(ROUNDS):
-        errors = (weights * (says != labels)).sum(axis=1)
-        best = int(np.abs(errors - 0.5).argmax())
-        error = min(max(float(errors[best]), 1e-6), 1 - 1e-6)
-        weight = 0.5 * np.log((1 - error) / error)
-        column, cut = candidates[best]
-        found.append((column, cut, 1, float(weight)))
-        weights *= np.exp(-weight * says[best] * labels)
-        weights /= weights.sum()
-    return found
+def boost(rows: Numbers, bits: NDArray[np.int64]) -> Any:
+    """Fit the trees. Raises ``InvalidInput`` where scikit-learn is missing."""
+    try:
+        from sklearn.ensemble import GradientBoostingClassifier
+    except ImportError:
+        raise InvalidInput("The adversary 'boosted' needs scikit-learn: pip install 'anofel[demo]'.") from None
+    return GradientBoostingClassifier(
+        n_estimators=TREES, max_depth=DEPTH, subsample=0.7, max_features="sqrt", random_state=0
+    ).fit(rows, bits)
 
 
 def features(evidence: Evidence) -> Numbers:

@@ -1,8 +1,9 @@
 """Adversaries who operate the node: requests with their times, sizes and order."""
 
 from anofel.games.adversaries.posts import mean
-from anofel.games.adversary import Evidence, Linker, Profiler, SameTask, TwoTasks
+from anofel.games.adversary import Adversary, Evidence, Linker, Profiler, SameTask, TwoTasks
 from anofel.games.oracle import Oracle, Released
+from anofel.games.setting import POST_FROM, WINDOW
 from anofel.games.sight import IterationSeen
 
 
@@ -81,6 +82,79 @@ class Killing(SameTask):
         oracle.advance(1)
         oracle.crash(self.pair[0])
         return oracle.pass_by()
+
+
+class Outage(SameTask):
+    """No post arrives for the whole window; then the network is there again."""
+
+    def end(self, oracle: Oracle) -> Released:
+        """Lose every post until the window is over."""
+        back = oracle.node.height + POST_FROM + WINDOW - 1
+        oracle.node.outage = lambda request: request.method == "POST" and request.time < back
+        try:
+            return oracle.pass_by()
+        finally:
+            oracle.node.outage = lambda _request: False
+
+
+class Retries(Adversary):
+    """How a client tries again."""
+
+    name = "retries"
+    about = "Loses every post for the whole window, and compares when they come after it."
+    strategy = Outage
+    weakened = ("trains-again",)
+
+    def guess(self, evidence: Evidence) -> int | None:
+        """Say cl_1, who has many rows, if a post is missing or comes later than in the next block."""
+        posts = evidence.challenge.posts
+        latest = max((post.arrived for post in posts), default=0.0)
+        return 1 if len(posts) < 2 or latest >= evidence.closes_at else 0
+
+
+class LineCut(SameTask):
+    """The line of cl_0 is cut for the whole iteration, whoever trains; two honest helpers take part."""
+
+    helpers = (0, 0)
+    learn = 0
+
+    def end(self, oracle: Oracle) -> Released:
+        """Cut, wait, and mend."""
+        oracle.cut(self.pair[0])
+        try:
+            return oracle.pass_by()
+        finally:
+            oracle.cut(self.pair[0], is_cut=False)
+
+
+class LineCutWithCover(LineCut):
+    """The same, where both clients run with ``--cover``: who is not told to train posts all the same."""
+
+    def end(self, oracle: Oracle) -> Released:
+        """Let both post."""
+        for client in self.pair:
+            oracle.cover(client)
+        return super().end(oracle)
+
+
+class CutLine(Adversary):
+    """Whose post is missing."""
+
+    name = "cut-line"
+    about = "Cuts the line of cl_0 for the whole iteration, and looks whether a post is missing."
+    strategy = LineCut
+
+    def guess(self, evidence: Evidence) -> int | None:
+        """Say cl_0 if nobody posted but the helpers."""
+        return int(len(evidence.challenge.posts) > len(LineCut.helpers))
+
+
+class CutLineWithCover(CutLine):
+    """The same against clients who post in every iteration."""
+
+    name = "cut-line-cover"
+    about = "The same where both clients run with --cover; looks whether more than one post is missing."
+    strategy = LineCutWithCover
 
 
 class Crash(Profiler):

@@ -4,7 +4,8 @@ from contextlib import suppress
 
 from anofel.board.statements import submission_statement
 from anofel.errors import InvalidProof
-from anofel.games.adversary import Adversary, Evidence, Linker, Profiler
+from anofel.games.adversary import Adversary, Evidence, Linker, Profiler, SameTask
+from anofel.games.oracle import Oracle, Released
 from anofel.games.put_back import MODULUS, PEDERSEN, public_a
 from anofel.games.setting import POST_FROM, WINDOW
 from anofel.games.sight import IterationSeen, SeenPost
@@ -106,6 +107,31 @@ class PostTime(Profiler):
     def measure(self, seen: IterationSeen) -> float:
         """Return the mean time of the posts."""
         return mean([post.height - seen.opened_at for post in seen.posts])
+
+
+class EndsEarly(SameTask):
+    """S ends each iteration in the middle of the window; six honest clients take part besides."""
+
+    helpers = (0, 0, 0, 0, 0, 0)
+
+    def end(self, oracle: Oracle) -> Released:
+        """End the iteration when some have posted."""
+        oracle.advance(POST_FROM + WINDOW // 2)
+        oracle.end_early()
+        return oracle.pass_by()
+
+
+class EarlyEnd(Profiler):
+    """Who had posted when the iteration ended."""
+
+    name = "early-end"
+    about = "S ends iterations early; counts who had posted until then."
+    strategy = EndsEarly
+    weakened = ("post-when-ready",)
+
+    def measure(self, seen: IterationSeen) -> float:
+        """Return the number of posts."""
+        return len(seen.posts)
 
 
 class RegistrationOrder(Adversary):

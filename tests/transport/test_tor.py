@@ -1,0 +1,162 @@
+"""Register, train and audit through real Tor, to a board that has an onion address only.
+
+1. Every message has a circuit of its own, and no two messages share one.
+2. A network that is blocked, or slow, makes nobody post twice in an iteration, and charges nothing twice.
+"""
+
+import json
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from anofel.board.state import Phase
+from anofel.disk.keystore import KeyFile
+from anofel.privacy.ledger import Ledger
+from anofel.proofs.keys import KeyDirectory
+from anofel.roles.client.files import LEDGER
+from anofel.roles.client.journal import Journal, Turn
+from tests.node.support import SECONDS
+from tests.roles.people import make_client, open_client
+from tests.roles.remote_world import CLASS
+from tests.roles.stage import Stage, certify, staged
+from tests.transport.tor_network import TorNetwork, why_not
+
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(why_not()), reason=why_not() or "-")]
+
+SLOW = replace(CLASS, post_from=100, train=900)
+"""A window of two minutes: a message through Tor takes seconds here."""
+
+
+@pytest.fixture(scope="module")
+def stage(keys: KeyDirectory, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    with staged(keys, tmp_path_factory.mktemp("stage"), size=SLOW) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def tor(stage: Stage, tmp_path_factory: pytest.TempPathFactory) -> Iterator[TorNetwork]:
+    port = urlsplit(stage.node.url).port
+    assert port is not None
+    with TorNetwork(tmp_path_factory.mktemp("tor"), port) as network:
+        yield network
+
+
+@pytest.fixture(scope="module")
+def clients(stage: Stage, tor: TorNetwork, keys: KeyDirectory) -> list[tuple[Path, KeyFile]]:
+    """Two clients that know the board by its onion address alone."""
+    made = []
+    for number in range(2):
+        client = make_client(
+            stage.directory / f"onion-client-{number}",
+            keys,
+            board=f"http://{tor.onion}",
+            genesis=stage.world.genesis.hash,
+            seed=100 + number,
+            proxy=tor.proxy,
+            task="study 0",
+        )
+        with open_client(*client) as directory:
+            assert directory.config.proxy == tor.proxy
+            certify(stage.world, directory, keys)
+        made.append(client)
+    return made
+
+
+def start(made: tuple[Path, KeyFile], command: str, log: Path) -> subprocess.Popen[bytes]:
+    words = [sys.executable, "-m", "anofel", "client", command, str(made[0])]
+    with log.open("ab") as output:
+        return subprocess.Popen(
+            [*words, "--key-file", str(made[0].parent / "key")], stdout=output, stderr=output
+        )
+
+
+def run_to_the_end(stage: Stage, processes: list[subprocess.Popen[bytes]], logs: list[Path]) -> None:
+    """Let the others do their part until all commands have ended."""
+    end = time.monotonic() + SECONDS
+    while any(process.poll() is None for process in processes):
+        assert time.monotonic() < end, [log.read_text() for log in logs]
+        stage.pump()
+    assert [process.returncode for process in processes] == [0] * len(processes), [
+        log.read_text() for log in logs
+    ]
+
+
+def turns_of(made: tuple[Path, KeyFile]) -> list[Turn]:
+    return Journal(made[0] / "journal.sqlite").turns()
+
+
+def train(stage: Stage, clients: list[tuple[Path, KeyFile]]) -> None:
+    logs = [made[0].parent / "train.log" for made in clients]
+    run_to_the_end(stage, [start(*pair) for pair in zip(clients, ["train"] * 2, logs, strict=True)], logs)
+
+
+def check_nothing_twice(stage: Stage, clients: list[tuple[Path, KeyFile]]) -> None:
+    for made in clients:
+        turns = turns_of(made)
+        places = [(turn.bundle, turn.iteration) for turn in turns]
+        assert len(places) == len(set(places)), "one turn in an iteration"
+        charges = Ledger(made[0] / LEDGER).charges()
+        names = [(charge.occasion.bundle, charge.occasion.iteration) for charge in charges]
+        assert len(names) == len(set(names)), "one charge for an iteration"
+
+
+def test_register_train_and_audit_through_tor_each_message_on_a_circuit_of_its_own(
+    stage: Stage, tor: TorNetwork, clients: list[tuple[Path, KeyFile]]
+) -> None:
+    logs = [made[0].parent / "register.log" for made in clients]
+    run_to_the_end(stage, [start(*pair) for pair in zip(clients, ["register"] * 2, logs, strict=True)], logs)
+    train(stage, clients)
+    for made in clients:
+        (turn,) = turns_of(made)
+        assert turn.accepted, turn
+    done = subprocess.run(
+        [sys.executable, "-m", "anofel", "audit", f"http://{tor.onion}", "--proxy", tor.proxy,
+         "--genesis", stage.world.genesis.hash.hex(), "--json"],
+        capture_output=True, timeout=SECONDS,
+    )  # fmt: skip
+    assert done.returncode == 1, done.stderr.decode()  # insecure keys, which an audit refuses, and says so
+    assert "insecure" in json.dumps(json.loads(done.stdout))
+    streams = tor.streams()
+    assert len(streams) > 20
+    assert all(stream.user for stream in streams)  # (1)
+    assert len({stream.user for stream in streams}) == len(streams)
+    assert max(Counter(stream.circuit for stream in streams).values()) == 1
+
+
+def test_a_blocked_network_makes_nobody_post_twice(
+    stage: Stage, tor: TorNetwork, clients: list[tuple[Path, KeyFile]]
+) -> None:
+    """The client's Tor stands still, comes back, and stands still again: while it trains, and when it posts."""
+    before = [len(turns_of(made)) for made in clients]
+    stop = threading.Event()
+
+    def disturb() -> None:
+        while not stop.wait(6):
+            tor.client.send_signal(signal.SIGSTOP)
+            stop.wait(4)
+            tor.client.send_signal(signal.SIGCONT)
+
+    thread = threading.Thread(target=disturb)
+    thread.start()
+    try:
+        train(stage, clients)
+    finally:
+        stop.set()
+        thread.join()
+        tor.client.send_signal(signal.SIGCONT)
+    stage.world.remote.wait(
+        lambda: stage.world.bundle(stage.bundle_number).phase is not Phase.OPEN, "the close"
+    )
+    assert [len(turns_of(made)) for made in clients] > before
+    check_nothing_twice(stage, clients)  # (2)
+    for posts in [stage.world.bundle(stage.bundle_number).current.submissions]:
+        assert len(posts) <= len(clients)
