@@ -1,6 +1,6 @@
 """The paper's games: every adversary against the program as it ships, and against its leak put back.
 
-Run: python bench/games.py [--plays N] [--weakened N] [--chunk N] [--only NAME …] [--out DIR] [--json]
+Run: python bench/games.py [--plays N] [--weakened N] [--chunk N] [--only NAME …] [--keys DIR] [--out DIR] [--json]
      python bench/games.py page
 
 Adversaries with the same queries share plays. Every chunk of plays is written when it is done; a run that is
@@ -27,7 +27,7 @@ from anofel.games.parties import LoadedKeys
 from anofel.games.play import GameTable, Score, play_games
 from anofel.games.put_back import weakening_named
 from anofel.games.weak import NOTHING_PUT_BACK
-from anofel.proofs.keys import make_insecure_development_keys
+from anofel.proofs.keys import KeyDirectory, make_insecure_development_keys
 
 FILE = "plays.json"
 
@@ -70,8 +70,9 @@ def jobs(record: Record, known: Sequence[Adversary], options: argparse.Namespace
     for adversary in known:
         for weakened in adversary.weakened:
             played = record.plays(adversary, weakened)
-            if played < options.weakened:
-                left.append((played, [adversary], weakened, min(options.weakened - played, options.chunk)))
+            wanted = adversary.decisive * options.weakened
+            if played < wanted:
+                left.append((played, [adversary], weakened, min(wanted - played, options.chunk)))
     groups: dict[Any, list[Adversary]] = {}
     for adversary in known:
         groups.setdefault(adversary.strategy, []).append(adversary)
@@ -89,9 +90,10 @@ def main() -> None:
     )
     parser.add_argument("what", nargs="?", choices=["page"], help=f"write the tables of {PAGE.name}")
     parser.add_argument("--plays", type=int, default=2000, help="against the program as it ships")
-    parser.add_argument("--weakened", type=int, default=20, help="against each leak that is put back")
+    parser.add_argument("--weakened", type=int, default=1, help="times as many as decide, against each leak")
     parser.add_argument("--chunk", type=int, default=20)
     parser.add_argument("--only", nargs="*", default=[], help="names of adversaries")
+    parser.add_argument("--keys", type=Path, help="a directory of proof keys; made anew unless given")
     parser.add_argument("--out", type=Path, default=RESULTS)
     parser.add_argument("--json", action="store_true", help="print the counts for programs")
     options = parser.parse_args()
@@ -101,7 +103,8 @@ def main() -> None:
     known = [found for found in CATALOGUE if not options.only or found.name in options.only]
     record = Record(options.out / FILE)
     with ExitStack() as stack, tempfile.TemporaryDirectory(prefix="anofel-games-") as scratch:
-        keys = LoadedKeys(make_insecure_development_keys(Path(scratch) / "keys"))
+        made = options.keys or make_insecure_development_keys(Path(scratch) / "keys").path
+        keys = LoadedKeys(KeyDirectory.open(made))
         table = stack.enter_context(GameTable(keys))
         while left := jobs(record, known, options):
             _, group, weakened, plays = left[0]

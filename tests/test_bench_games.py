@@ -31,7 +31,7 @@ def test_counts_add_up_in_the_file(tmp_path: Path) -> None:
 
 
 def test_the_least_played_comes_next_and_equal_strategies_share_plays(tmp_path: Path) -> None:
-    options = argparse.Namespace(plays=30, weakened=10, chunk=8)
+    options = argparse.Namespace(plays=30, weakened=1, chunk=8)
     record = games.Record(tmp_path / games.FILE)
     left = games.jobs(record, CATALOGUE, options)
     together = [group for _, group, weakened, _ in left if not weakened]
@@ -40,7 +40,7 @@ def test_the_least_played_comes_next_and_equal_strategies_share_plays(tmp_path: 
     assert {plays for *_, plays in left} == {8}
     for found in CATALOGUE:
         for weakened in ("", *found.weakened):
-            done = Score(found.name, weakened, found.game, 0.5, plays=30 if weakened == "" else 10)
+            done = Score(found.name, weakened, found.game, 0.5, plays=30 if weakened == "" else found.decisive)
             record.add(done)
     assert games.jobs(record, CATALOGUE, options) == []
     record.rows["anon", "post-time", ""]["plays"] = 25

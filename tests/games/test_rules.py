@@ -8,6 +8,7 @@ from anofel.games.play import GameTable
 from anofel.games.rules import AnonGame, DINDGame, Game
 from anofel.games.setting import some_rows
 from anofel.games.weak import NOTHING_PUT_BACK
+from anofel.messages import Posting, Registration
 from anofel.primitives import MasterSecret
 from anofel.roles.client.files import MASTER
 
@@ -183,3 +184,87 @@ def test_the_node_sees_the_same_kinds_of_requests_from_everybody(oracle: Oracle)
     assert len({request.sent for request in uploads}) == 1
     assert not any(request.source for request in seen.requests)
     assert len([name for name in seen.model_names() if name]) == len(set(seen.model_names())) == 2
+
+
+def test_tasks_that_are_announced_again_are_another_bundle_with_the_same_clients(oracle: Oracle) -> None:
+    clients = register(oracle, 2)
+    for number in range(2):
+        first = oracle.bundle.number
+        for client in clients:
+            oracle.train(client)
+        oracle.pass_by()
+        assert oracle.participants[-1] == set(clients)
+        assert oracle.seen[-1].number == 1
+        if not number:
+            oracle.announce_again()
+            assert oracle.bundle.number != first
+    nullifiers = {bytes(post.body.nullifier) for seen in oracle.seen for post in seen.posts}
+    assert len(nullifiers) == 4
+
+
+def test_in_a_new_epoch_a_client_that_is_told_to_train_registers_again(oracle: Oracle) -> None:
+    first, second = register(oracle, 2)
+    oracle.begin_epoch()
+    assert len(oracle.node.followed.state.clients) == 0
+    oracle.train(first)
+    assert len(oracle.node.followed.state.clients) == 1
+    oracle.pass_by()
+    oracle.train(first)
+    oracle.train(second)
+    oracle.pass_by()
+    assert oracle.participants[1] == {first, second}
+    shown = [Posting.from_bytes(data).body for block in oracle.node.blocks for data in block.postings]
+    again = [body.nullifier for body in shown if isinstance(body, Registration)][-4:]
+    assert len(set(again)) == 4
+
+
+def test_an_iteration_that_ends_early_takes_no_more_posts(oracle: Oracle) -> None:
+    clients = register(oracle, 2)
+    for client in clients:
+        oracle.train(client)
+    oracle.end_early()
+    oracle.pass_by()
+    assert oracle.participants == [set()]
+
+
+def test_who_is_cut_off_does_not_post_and_who_covers_posts_without_training(oracle: Oracle) -> None:
+    first, second, third = register(oracle, 3)
+    oracle.train(first)
+    oracle.train(second)
+    oracle.cover(third)
+    oracle.cover(first)
+    oracle.cut(second)
+    oracle.pass_by()
+    oracle.cut(second, is_cut=False)
+    assert oracle.participants == [{first, third}]
+    covering = [oracle.parties[client].client.journal.turns()[0].cover for client in (first, third)]
+    assert covering == [False, True], "who was told to train trains"
+
+
+def test_what_the_adversary_registers_is_its_own(oracle: Oracle) -> None:
+    (honest,) = register(oracle, 1)
+    sybil = oracle.register("client", ClientAux(some_rows(5, 1), sybil=True))
+    oracle.own_committees = {1}
+    assert len(oracle.corrupt_aggregators(1, 1)) == 3
+    with pytest.raises(QueryRefused, match="At most 1"):
+        oracle.corrupt_aggregators(0, 2)
+    oracle.train(honest)
+    oracle.train(sybil)
+    released = oracle.access()
+    assert released.outcomes[0].count == 2, "it counts"
+    assert not oracle.parties[sybil].is_honest
+    game = AnonGame(oracle, bit=0)
+    assert not game.finish(0).won
+
+
+@pytest.mark.slow
+def test_the_same_people_on_another_board_have_the_same_keys_and_other_nullifiers(oracle: Oracle) -> None:
+    other = oracle.other_board()
+    aux = ClientAux(some_rows(5, 1), person="anybody")
+    here, there = oracle.register("client", aux), other.register("client", aux)
+    secrets = [
+        board.parties[name].client.directory.secrets[MASTER].reveal()
+        for board, name in ((oracle, here), (other, there))
+    ]
+    assert secrets[0] == secrets[1]
+    assert here != there

@@ -200,10 +200,11 @@ def staged(
     size: Class = CLASS,
     members: int = 2,
     early_end: bool = False,
+    host: str = "127.0.0.1",
 ) -> Iterator[Stage]:
     """Run a node, establish two committees, which open with two members, and announce two tasks."""
     made = make_remote_board(directory / "node", keys, size)
-    with running(directory / "node") as node, ample_margin(size):
+    with running(directory / "node", "--host", host) as node, ample_margin(size):
         view = connect(node.url, directory / "view", made.genesis.hash)
         world = RemoteWorld(keys, made, RemoteBoard(view))
         world.offer_certifier_key()

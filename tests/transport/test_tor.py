@@ -79,15 +79,19 @@ def start(made: tuple[Path, KeyFile], command: str, log: Path) -> subprocess.Pop
         )
 
 
-def run_to_the_end(stage: Stage, processes: list[subprocess.Popen[bytes]], logs: list[Path]) -> None:
-    """Let the others do their part until all commands have ended."""
+def run(stage: Stage, command: str, clients: list[tuple[Path, KeyFile]]) -> list[int]:
+    """Let clients run a command, and the others do their part, until all have ended; return the exit codes."""
+    logs = [made[0].parent / f"{command}.log" for made in clients]
+    processes = [start(made, command, log) for made, log in zip(clients, logs, strict=True)]
     end = time.monotonic() + SECONDS
-    while any(process.poll() is None for process in processes):
-        assert time.monotonic() < end, [log.read_text() for log in logs]
-        stage.pump()
-    assert [process.returncode for process in processes] == [0] * len(processes), [
-        log.read_text() for log in logs
-    ]
+    try:
+        while any(process.poll() is None for process in processes):
+            assert time.monotonic() < end, [log.read_text() for log in logs]
+            stage.pump()
+    finally:
+        for process in processes:
+            process.kill()
+    return [process.returncode for process in processes]
 
 
 def turns_of(made: tuple[Path, KeyFile]) -> list[Turn]:
@@ -95,8 +99,14 @@ def turns_of(made: tuple[Path, KeyFile]) -> list[Turn]:
 
 
 def train(stage: Stage, clients: list[tuple[Path, KeyFile]]) -> None:
-    logs = [made[0].parent / "train.log" for made in clients]
-    run_to_the_end(stage, [start(*pair) for pair in zip(clients, ["train"] * 2, logs, strict=True)], logs)
+    """Let each post once more; a message that takes longer than the margin of the window is too late."""
+    left = list(clients)
+    for _ in range(5):
+        codes = run(stage, "train", left)
+        left = [made for made, code in zip(left, codes, strict=True) if code]
+        if not left:
+            return
+    raise AssertionError([(made[0].parent / "train.log").read_text() for made in left])
 
 
 def check_nothing_twice(stage: Stage, clients: list[tuple[Path, KeyFile]]) -> None:
@@ -112,12 +122,9 @@ def check_nothing_twice(stage: Stage, clients: list[tuple[Path, KeyFile]]) -> No
 def test_register_train_and_audit_through_tor_each_message_on_a_circuit_of_its_own(
     stage: Stage, tor: TorNetwork, clients: list[tuple[Path, KeyFile]]
 ) -> None:
-    logs = [made[0].parent / "register.log" for made in clients]
-    run_to_the_end(stage, [start(*pair) for pair in zip(clients, ["register"] * 2, logs, strict=True)], logs)
+    assert run(stage, "register", clients) == [0, 0]
     train(stage, clients)
-    for made in clients:
-        (turn,) = turns_of(made)
-        assert turn.accepted, turn
+    assert [sum(turn.accepted for turn in turns_of(made)) for made in clients] == [1, 1]
     done = subprocess.run(
         [sys.executable, "-m", "anofel", "audit", f"http://{tor.onion}", "--proxy", tor.proxy,
          "--genesis", stage.world.genesis.hash.hex(), "--json"],

@@ -140,6 +140,8 @@ class Adversary(ABC):
     strategy: ClassVar[type[Strategy]] = SameTask
     weakened: ClassVar[tuple[str, ...]] = ()
     """The weakenings, by their names, against which it must win."""
+    decisive: ClassVar[int] = 10
+    """So many plays against a leak decide whether it sees it; more where the bound is far from one half."""
 
     @property
     def game(self) -> str:

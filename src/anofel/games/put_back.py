@@ -9,7 +9,7 @@ from typing import Any, Final, cast
 
 import numpy as np
 
-from anofel.board import seat, statements, verification
+from anofel.board import block_end, seat, statements, verification
 from anofel.board.claims import SubmissionClaim
 from anofel.board.interface import Board, BoardView
 from anofel.board.seat import Seat, Sitting
@@ -309,12 +309,12 @@ def one_epoch(_oracle: Any) -> Iterator[None]:
 
 
 class TrainsAgain(PlayedClient):
-    """Whose message was lost trains again before it sends it again; with many rows that takes long."""
+    """Whose post was lost trains again before it sends it again; with many rows that takes too long."""
 
     _lost = 0
 
     def _post(self, turn: Turn) -> str:
-        if is_large(self) and self.state.height < self._lost + 2:
+        if is_large(self) and 0 < self.state.height - self._lost < 2 * WINDOW:
             return "its training"
         try:
             return super()._post(turn)
@@ -342,6 +342,18 @@ class RefundsWhenItFails(PlayedClient):
         super()._seal(turn, underway, sitting)
         if failed:
             self.ledger.refund(turn.charge)
+
+
+@contextmanager
+def ends_at_once(_oracle: Any) -> Iterator[None]:
+    """Let an iteration end as soon as all owners ask for it, whoever could still post."""
+
+    def ends(sitting: Sitting) -> bool:
+        state, current = sitting.state, sitting.iteration
+        return {task.task_id for task in state.live_tasks(sitting.bundle)} <= current.end_votes
+
+    with replaced(block_end, "_ends_early", ends):
+        yield
 
 
 class TrainsByRows(PlayedClient):
@@ -397,6 +409,12 @@ CATALOGUE: Final = (
         name="corrupt-majority",
         about="The adversary may corrupt t members of a committee, one more than n − t.",
         corruptible=lambda _members, threshold: threshold,
+    ),
+    Weakening(
+        name="end-at-once",
+        about="An iteration ends when its owners ask for it, and a client posts when it has trained.",
+        client=PostsWhenReady,
+        around=ends_at_once,
     ),
     Weakening(
         name="task-by-rows",

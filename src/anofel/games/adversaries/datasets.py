@@ -300,6 +300,7 @@ class SumLikelihood(Adversary):
     about = "Knows all other rows, subtracts them from the sum, and takes the nearer of the two updates."
     strategy = Datasets
     weakened = ("no-noise",)
+    decisive = 20
 
     def guess(self, evidence: Evidence) -> int | None:
         """Say which dataset makes the sum likelier; Gaussian noise is as likely as it is short."""
@@ -336,6 +337,7 @@ class FirstModel(SumLikelihood):
     name = "first-model"
     about = "The same with a first model that isolates: other rows leave it where it is, D_0 and D_1 do not."
     strategy = Isolating
+    weakened = ("no-noise",)
 
 
 class Sybils(SumLikelihood):
@@ -345,6 +347,7 @@ class Sybils(SumLikelihood):
     about = "The same in a sum of ten, eight of which are the adversary's own zeros with bit 1."
     strategy = WithSybils
     weakened = ("no-noise", "believes-owner")
+    decisive = 60
 
     def bound(self, weakened: str = "") -> float:
         """Return what the client reckons with: two honest contributors, or all ten if it believes S."""
@@ -360,6 +363,7 @@ class FinalModel(Adversary):
     about = "LiRA: compares the last model's confidence on D_0 with that of shadow models of both datasets."
     strategy = ThreeIterations
     weakened = ("no-noise",)
+    decisive = 30
     shadows: ClassVar[int] = 24
     """Runs of the whole training with each dataset."""
 

@@ -87,9 +87,11 @@ class Killing(SameTask):
 class Outage(SameTask):
     """No post arrives for the whole window; then the network is there again."""
 
+    helpers = (0, 0)
+
     def end(self, oracle: Oracle) -> Released:
         """Lose every post until the window is over."""
-        back = oracle.node.height + POST_FROM + WINDOW - 1
+        back = oracle.node.height + POST_FROM + WINDOW
         oracle.node.outage = lambda request: request.method == "POST" and request.time < back
         try:
             return oracle.pass_by()
@@ -97,19 +99,17 @@ class Outage(SameTask):
             oracle.node.outage = lambda _request: False
 
 
-class Retries(Adversary):
+class Retries(Profiler):
     """How a client tries again."""
 
     name = "retries"
-    about = "Loses every post for the whole window, and compares when they come after it."
+    about = "Loses every post for the whole window, and looks which come after it."
     strategy = Outage
     weakened = ("trains-again",)
 
-    def guess(self, evidence: Evidence) -> int | None:
-        """Say cl_1, who has many rows, if a post is missing or comes later than in the next block."""
-        posts = evidence.challenge.posts
-        latest = max((post.arrived for post in posts), default=0.0)
-        return 1 if len(posts) < 2 or latest >= evidence.closes_at else 0
+    def measure(self, seen: IterationSeen) -> float:
+        """Return the number of posts."""
+        return len(seen.posts)
 
 
 class LineCut(SameTask):

@@ -110,12 +110,12 @@ class PostTime(Profiler):
 
 
 class EndsEarly(SameTask):
-    """S ends each iteration in the middle of the window; six honest clients take part besides."""
+    """S asks for the end of each iteration in the middle of the window; four honest clients take part besides."""
 
-    helpers = (0, 0, 0, 0, 0, 0)
+    helpers = (0, 0, 0, 0)
 
     def end(self, oracle: Oracle) -> Released:
-        """End the iteration when some have posted."""
+        """Ask for it when some have posted."""
         oracle.advance(POST_FROM + WINDOW // 2)
         oracle.end_early()
         return oracle.pass_by()
@@ -125,9 +125,9 @@ class EarlyEnd(Profiler):
     """Who had posted when the iteration ended."""
 
     name = "early-end"
-    about = "S ends iterations early; counts who had posted until then."
+    about = "S asks for the end of each iteration in the middle of the window; counts the posts until then."
     strategy = EndsEarly
-    weakened = ("post-when-ready",)
+    weakened = ("end-at-once",)
 
     def measure(self, seen: IterationSeen) -> float:
         """Return the number of posts."""
