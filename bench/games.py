@@ -1,6 +1,6 @@
 """The paper's games: every adversary against the program as it ships, and against its leak put back.
 
-Run: python bench/games.py [--plays N] [--weakened N] [--chunk N] [--only NAME …] [--keys DIR] [--out DIR] [--json]
+Run: python bench/games.py [--plays N] [--weakened N] [--chunk N] [--only NAME …] [--keys DIR] [--out DIR]
      python bench/games.py page
 
 Adversaries with the same queries share plays. Every chunk of plays is written when it is done; a run that is

@@ -40,7 +40,9 @@ def test_the_least_played_comes_next_and_equal_strategies_share_plays(tmp_path: 
     assert {plays for *_, plays in left} == {8}
     for found in CATALOGUE:
         for weakened in ("", *found.weakened):
-            done = Score(found.name, weakened, found.game, 0.5, plays=30 if weakened == "" else found.decisive)
+            done = Score(
+                found.name, weakened, found.game, 0.5, plays=30 if weakened == "" else found.decisive
+            )
             record.add(done)
     assert games.jobs(record, CATALOGUE, options) == []
     record.rows["anon", "post-time", ""]["plays"] = 25

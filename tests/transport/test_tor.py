@@ -80,7 +80,7 @@ def start(made: tuple[Path, KeyFile], command: str, log: Path) -> subprocess.Pop
 
 
 def run(stage: Stage, command: str, clients: list[tuple[Path, KeyFile]]) -> list[int]:
-    """Let clients run a command, and the others do their part, until all have ended; return the exit codes."""
+    """Let clients run a command, and all others do their part, until it ends; return the exit codes."""
     logs = [made[0].parent / f"{command}.log" for made in clients]
     processes = [start(made, command, log) for made, log in zip(clients, logs, strict=True)]
     end = time.monotonic() + SECONDS
@@ -142,7 +142,7 @@ def test_register_train_and_audit_through_tor_each_message_on_a_circuit_of_its_o
 def test_a_blocked_network_makes_nobody_post_twice(
     stage: Stage, tor: TorNetwork, clients: list[tuple[Path, KeyFile]]
 ) -> None:
-    """The client's Tor stands still, comes back, and stands still again: while it trains, and when it posts."""
+    """The client's Tor stands still and comes back, again and again, while clients train and post."""
     before = [len(turns_of(made)) for made in clients]
     stop = threading.Event()
 

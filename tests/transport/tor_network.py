@@ -1,4 +1,4 @@
-"""A private Tor network on loopback: three authorities, a relay, a client with its control port, an onion service.
+"""A private Tor network on loopback: authorities, a relay, a client with its control port, an onion service.
 
 The parts are Debian's ``tor`` with the options for networks of test; nothing leaves this machine.
 """
@@ -121,7 +121,9 @@ class TorNetwork:
             ports = f"SocksPort 127.0.0.1:{self.socks}\nControlPort 127.0.0.1:{self.control}\n"
             self._start(self._directory("client"), "client", ports + authorities)
             hidden = self._directory("hidden")
-            service = f"SocksPort 0\nHiddenServiceDir {hidden}\nHiddenServicePort 80 127.0.0.1:{self._service}\n"
+            service = (
+                f"SocksPort 0\nHiddenServiceDir {hidden}\nHiddenServicePort 80 127.0.0.1:{self._service}\n"
+            )
             self._start(self._directory("service"), "service", service + authorities)
             self._wait_for_bootstrap()
             self.onion = (hidden / "hostname").read_text().strip()

@@ -95,7 +95,7 @@ def run(directory: Path, iterations: int) -> dict[str, Any]:
     with separate(len(KINDS)) as networks, staged(keys, directory, size=SIZE, host="0.0.0.0") as stage:
         port = urlsplit(stage.node.url).port
         assert port is not None
-        capture = Capture(f"an{networks.names[0].split('-')[0][2:]}b"[-15:], port)
+        capture = Capture(f"{networks.names[0].partition('-')[0]}b"[-15:], port)
         daemons = []
         for place, kind in enumerate(KINDS):
             made = make_client(
@@ -113,8 +113,9 @@ def run(directory: Path, iterations: int) -> dict[str, Any]:
             words = [sys.executable, "-m", "anofel", "client", "run", str(made[0]), "--key-file"]
             cover = ["--cover"] if kind == "cover" else []
             log = (directory / f"client-{place}.log").open("ab")
-            command = ["ip", "netns", "exec", networks.names[place], *words, str(directory / f"client-{place}" / "key")]
-            daemons.append(subprocess.Popen([*command, *cover], stdout=log, stderr=log))
+            inside = ["ip", "netns", "exec", networks.names[place]]
+            key = str(directory / f"client-{place}" / "key")
+            daemons.append(subprocess.Popen([*inside, *words, key, *cover], stdout=log, stderr=log))
         try:
             opened_at = _play(stage, iterations)
         finally:
@@ -145,7 +146,6 @@ def _play(stage: Any, iterations: int) -> list[float]:
 
 
 def _report(capture: Capture, opened_at: list[float], stage: Any) -> dict[str, Any]:
-    counts = {number: found for number, found in stage.outcomes.items()}
     clients = {f"10.77.0.{place + 1}": kind for place, kind in enumerate(KINDS)}
     seen: dict[str, list[dict[str, Any]]] = {kind: [] for kind in KINDS}
     for found in capture.connections:
@@ -153,7 +153,7 @@ def _report(capture: Capture, opened_at: list[float], stage: Any) -> dict[str, A
         if iteration:
             entry = {"iteration": iteration, "after": found.began - opened_at[iteration - 1]}
             seen[clients[found.client]].append({**entry, "up": found.up, "down": found.down})
-    return {"outcomes": {str(number): str(found) for number, found in counts.items()}, "seen": seen}
+    return {"outcomes": {str(number): str(found) for number, found in stage.outcomes.items()}, "seen": seen}
 
 
 if __name__ == "__main__":

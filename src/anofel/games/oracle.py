@@ -236,7 +236,7 @@ class Oracle:
             self.node.board.post_as(owner.role, end_iteration(owner.task_id, self.bundle.iterations))
 
     def begin_epoch(self) -> None:
-        """An operator revokes the certifier and begins an epoch: everybody is certified and registers again."""
+        """An operator revokes the certifier and begins an epoch; everybody is certified again."""
         if self._operator is None:
             self._operator, _ = self._venue.appoint(Purpose.OPERATOR, "Operator")
         self.node.board.post_as(self._operator, revoke_key(self._certifier.key, new_epoch=True))
@@ -299,9 +299,7 @@ class Oracle:
     def _start(self, party: Party) -> PlayedClient:
         board = PartyBoard(self.node, cast(KeyDirectory, self.keys), party.source)
         directory = RoleDirectory.open(party.path / "role", party.unlock, role=ROLE)
-        return party.kind(
-            directory, cast(LightClient, board), party.said.append, cover=party.cover
-        )
+        return party.kind(directory, cast(LightClient, board), party.said.append, cover=party.cover)
 
     # (train, cl, aux)
 

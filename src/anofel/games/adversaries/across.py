@@ -47,7 +47,7 @@ class TwoBoards(SameTask):
 
 
 class NewEpoch(SameTask):
-    """Everybody registered in an epoch; in the next one the helper registers again, and the challenged one."""
+    """Everybody is registered; in the next epoch the helper registers again, and the challenged one does."""
 
     plays_per_setup = 8
 
@@ -93,7 +93,9 @@ class NullifierOfOtherEpoch(Adversary):
     """Registration nullifiers of the same client in another epoch."""
 
     name = "nullifier-epochs"
-    about = "In a new epoch cl_b registers again; looks for the registration's nullifier in the epochs before."
+    about = (
+        "In a new epoch cl_b registers again; looks for the registration's nullifier in the epochs before."
+    )
     strategy = NewEpoch
     weakened: ClassVar[tuple[str, ...]] = ("one-epoch",)
 

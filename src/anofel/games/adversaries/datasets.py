@@ -71,7 +71,6 @@ class Datasets(Strategy):
     def begin(self, oracle: Oracle) -> None:
         """Query what belongs to the iteration of the challenge besides."""
 
-
     def registered(self, rows: Rows) -> ClientAux:
         """Return how the client of the challenge is registered, beside its rows."""
         return ClientAux(rows)

@@ -59,7 +59,9 @@ def boost(rows: Numbers, bits: NDArray[np.int64]) -> Any:
     try:
         from sklearn.ensemble import GradientBoostingClassifier
     except ImportError:
-        raise InvalidInput("The adversary 'boosted' needs scikit-learn: pip install 'anofel[demo]'.") from None
+        raise InvalidInput(
+            "The adversary 'boosted' needs scikit-learn: pip install 'anofel[demo]'."
+        ) from None
     return GradientBoostingClassifier(
         n_estimators=TREES, max_depth=DEPTH, subsample=0.7, max_features="sqrt", random_state=0
     ).fit(rows, bits)

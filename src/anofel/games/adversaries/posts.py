@@ -110,7 +110,7 @@ class PostTime(Profiler):
 
 
 class EndsEarly(SameTask):
-    """S asks for the end of each iteration in the middle of the window; four honest clients take part besides."""
+    """S asks for the end of each iteration in the middle of the window; four helpers take part."""
 
     helpers = (0, 0, 0, 0)
 
