@@ -24,9 +24,9 @@ def test_one_column_of_eighty_that_tells_is_found() -> None:
 
 def test_two_columns_that_tell_only_together_are_found() -> None:
     rng = np.random.default_rng(3)
-    rows = rng.normal(size=(900, 20))
-    bits = (rows[:, 4] * rows[:, 11] > 0).astype(int)
-    assert right(rows, bits, 600) > 0.65
+    rows = rng.normal(size=(1200, 6))
+    bits = (rows[:, 1] * rows[:, 4] > 0).astype(int)
+    assert right(rows, bits, 800) > 0.8
 
 
 def test_of_nothing_nothing_is_learned() -> None:

@@ -15,6 +15,7 @@ What we read into it:
 import secrets
 import shutil
 import tempfile
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -29,7 +30,7 @@ from anofel.games.parties import LoadedKeys, Party, PlayedClient, Sybil, certify
 from anofel.games.setting import MEMBERS, TASKS, THRESHOLD, GameSetting, GameVenue, Rows
 from anofel.games.sight import IterationSeen, SeenOutcome
 from anofel.games.weak import NOTHING_PUT_BACK, Weakening
-from anofel.ids import TaskId
+from anofel.ids import Subject, TaskId
 from anofel.light_client.client import LightClient
 from anofel.models.integer_model import IntegerModel
 from anofel.phase1_setup.step1a_certifier_key import revoke_key
@@ -49,6 +50,10 @@ from anofel.simulation.people import SimulatedCertifier
 Kind = Literal["client", "committee"]
 COMMITTEE_STEPS: Final = ("aggregate", "open_count", "open_sum")
 _MEMORY: Final = Path("/dev/shm")  # noqa: S108 - directories of their own are made there
+
+
+ChooseModel = Callable[[int, IntegerModel], IntegerModel]
+"""Takes the number of a task and its next model."""
 
 
 def _left_alone(_task: int, model: IntegerModel) -> IntegerModel:
@@ -107,7 +112,7 @@ class _Owner:
     task_id: TaskId
     part: SimulatedTask
     model: IntegerModel
-    subject: bytes
+    subject: Subject
 
 
 class Oracle:
@@ -121,7 +126,7 @@ class Oracle:
     ) -> None:
         self.keys, self.weakening = keys, weakening
         self.setting = GameSetting() if setting is None else setting
-        self.choose_model = _left_alone
+        self.choose_model: ChooseModel = _left_alone
         """The server's choice of the next model of a task."""
         self.seen: list[IterationSeen] = []
         """The iterations so far, as everybody sees them."""
@@ -208,7 +213,7 @@ class Oracle:
             self._owners.append(self._announced(number, role, identity.subject))
         self.node.next_block()
 
-    def _announced(self, number: int, role: RoleKey, subject: bytes) -> _Owner:
+    def _announced(self, number: int, role: RoleKey, subject: Subject) -> _Owner:
         board, part = self.node.board, self._parts[number]
         body = announce(part.task, key_id=self.committees[number].key.key_id, early_end=True)
         board.post_as(role, body)

@@ -14,6 +14,7 @@ from anofel.games.rules import DINDGame, Game
 from anofel.games.setting import FEW_ROWS, MANY_ROWS, GameSetting, Rows, as_csv, some_rows
 from anofel.games.weak import replaced
 from anofel.learning.build import trainer_of
+from anofel.learning.trainer import Predictor
 from anofel.models.integer_model import IntegerModel
 from anofel.models.rules import rule_of
 from anofel.phase2_training.step4_local_training import make_update
@@ -298,7 +299,7 @@ class SumLikelihood(Adversary):
     name = "sum-likelihood"
     about = "Knows all other rows, subtracts them from the sum, and takes the nearer of the two updates."
     strategy = Datasets
-    weakened = ("no-noise",)
+    weakened: ClassVar[tuple[str, ...]] = ("no-noise",)
     decisive = 20
 
     def guess(self, evidence: Evidence) -> int | None:
@@ -393,9 +394,10 @@ class FinalModel(Adversary):
 
     def _confidence(self, model: IntegerModel, dataset: Dataset, task: Task) -> float:
         """Return the mean logit of the right label."""
-        right = trainer_of(task).probabilities(model.parameters(), dataset)[
-            np.arange(len(dataset)), dataset.labels.astype(int)
-        ]
+        trainer = trainer_of(task)
+        assert isinstance(trainer, Predictor)
+        found = trainer.probabilities(model.parameters(), dataset)
+        right = found[np.arange(len(dataset)), dataset.labels.astype(int)]
         return float(np.mean(np.log(right + 1e-12) - np.log1p(1e-12 - right)))
 
     def bound(self, weakened: str = "") -> float:  # noqa: ARG002 - the noise is the same in all variants
