@@ -1,7 +1,7 @@
 """Captured packets: what a line shows of a trainer, of a cover poster, and of who only follows the board.
 
 1. Trainers with few rows and with many, and a cover poster, send messages of the same sizes.
-2. All of them fetch the same amounts; who follows the board fetches them too, and sends no post.
+2. Who only follows the board asks what they ask, and sends no post.
 """
 
 import json
@@ -16,9 +16,9 @@ from tests.node.support import SECONDS
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(why_not()), reason=why_not() or "-")]
 
-ITERATIONS = 4
-LARGE = 4096
-"""No question is as long; a post and its payloads are longer."""
+ITERATIONS = 3
+LARGE = 1024
+"""No question is as long; a posting and its payloads are longer."""
 
 
 @pytest.fixture(scope="module")
@@ -37,15 +37,15 @@ def sizes(found: dict[str, Any], kind: str, direction: str) -> list[int]:
 
 def test_a_cover_poster_sends_what_trainers_send(found: dict[str, Any]) -> None:
     sent = sizes(found, "trainer", "up")
-    assert len(sent) >= 2, "payloads and posting"
+    assert len(sent) == 2, "a posting and payloads"  # (1)
     assert sizes(found, "other trainer", "up") == sent
     assert sizes(found, "cover", "up") == sent
-    posts = {kind: sum(entry["up"] == sent[-1] for entry in found["seen"][kind]) for kind in found["seen"]}
-    assert posts["cover"] >= ITERATIONS - 1, "a daemon that goes on"
+    posted = {entry["iteration"] for entry in found["seen"]["cover"] if entry["up"] == sent[0]}
+    assert len(posted) >= ITERATIONS - 1, "a daemon that goes on"  # once it may be late on a busy machine
 
 
 def test_who_only_follows_the_board_sends_questions_alone(found: dict[str, Any]) -> None:
-    assert sizes(found, "idle", "up") == []
+    assert sizes(found, "idle", "up") == []  # (2)
 
 
 def test_everybody_asks_the_same_questions(found: dict[str, Any]) -> None:

@@ -1,13 +1,13 @@
 """What members of a committee can do together: open a count with the shares they hold, of any posts."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from anofel.board.seat import Seat
 from anofel.board.state import AcceptedSubmission
 from anofel.committee import count
 from anofel.committee.context import AgreedSet
 from anofel.committee.interface import CommitteeKey
-from anofel.ids import BlobHash, BlockHash
+from anofel.ids import BlobHash, BlockHash, Nullifier
 from anofel.simulation.committees import SimulatedMember
 
 
@@ -18,7 +18,21 @@ def open_count(
 
     Honest members do this for the agreed set of an iteration alone; corrupt ones state any set.
     """
-    total = count.add({post.nullifier: seat.envelope_of(post).bit for post in posts})
+    return _open(key, members, seat, {post.nullifier: seat.envelope_of(post).bit for post in posts})
+
+
+def open_bit(
+    key: CommitteeKey, members: Sequence[SimulatedMember], seat: Seat, post: AcceptedSubmission
+) -> int:
+    """Open what one post says to a committee; it is added twice, since no key share opens fewer than two."""
+    bit = seat.envelope_of(post).bit
+    return _open(key, members, seat, {post.nullifier: bit, Nullifier(bytes(32)): bit}) // 2
+
+
+def _open(
+    key: CommitteeKey, members: Sequence[SimulatedMember], seat: Seat, bits: Mapping[Nullifier, bytes]
+) -> int:
+    total = count.add(bits)
     stated = AgreedSet(
         iteration=seat.context,
         key_id=key.key_id,

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from anofel.committee.errors import TooFewShares
 from anofel.games.adversary import Adversary, Evidence, SameTask, TwoTasks
-from anofel.games.collusion import open_count
+from anofel.games.collusion import open_bit, open_count
 from anofel.games.oracle import Oracle, QueryRefused, Released
 from anofel.games.setting import MEMBERS, GameSetting
 from anofel.simulation.committees import SimulatedMember
@@ -50,7 +50,7 @@ class CoBundled(SameTask):
         oracle.close()
         seat = oracle.seat(1)
         key = oracle.committees[1].key
-        self.bits = sorted(open_count(key, self.members, seat, [post]) for post in seat.posts())
+        self.bits = sorted(open_bit(key, self.members, seat, post) for post in seat.posts())
         return oracle.pass_by()
 
 

@@ -88,6 +88,7 @@ class Outage(SameTask):
     """No post arrives for the whole window; then the network is there again."""
 
     helpers = (0, 0)
+    learn = 0
 
     def end(self, oracle: Oracle) -> Released:
         """Lose every post until the window is over."""
@@ -99,17 +100,18 @@ class Outage(SameTask):
             oracle.node.outage = lambda _request: False
 
 
-class Retries(Profiler):
+class Retries(Adversary):
     """How a client tries again."""
 
     name = "retries"
-    about = "Loses every post for the whole window, and looks which come after it."
+    about = "Loses every post for the whole window, and looks whether one is missing after it."
     strategy = Outage
     weakened = ("trains-again",)
+    decisive = 20
 
-    def measure(self, seen: IterationSeen) -> float:
-        """Return the number of posts."""
-        return len(seen.posts)
+    def guess(self, evidence: Evidence) -> int | None:
+        """Say cl_1, who has many rows, if one is."""
+        return int(len(evidence.challenge.posts) <= len(Outage.helpers))
 
 
 class LineCut(SameTask):
