@@ -32,8 +32,8 @@ from tests.transport.tor_network import TorNetwork, why_not
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(why_not()), reason=why_not() or "-")]
 
-SLOW = replace(CLASS, post_from=100, train=900)
-"""A window of two minutes: a message through Tor takes seconds here."""
+SLOW = replace(CLASS, post_from=100, train=700)
+"""A window of a minute and a half: a message through Tor takes seconds here."""
 
 
 @pytest.fixture(scope="module")
@@ -130,8 +130,8 @@ def test_register_train_and_audit_through_tor_each_message_on_a_circuit_of_its_o
          "--genesis", stage.world.genesis.hash.hex(), "--json"],
         capture_output=True, timeout=SECONDS,
     )  # fmt: skip
-    assert done.returncode == 1, done.stderr.decode()  # insecure keys, which an audit refuses, and says so
-    assert "insecure" in json.dumps(json.loads(done.stdout))
+    assert done.returncode == 0, done.stderr.decode()
+    assert json.loads(done.stdout)["genesis"] == stage.world.genesis.hash.hex()
     streams = tor.streams()
     assert len(streams) > 20
     assert all(stream.user for stream in streams)  # (1)

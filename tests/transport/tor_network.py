@@ -26,7 +26,7 @@ TestingDirAuthVoteExit *
 TestingDirAuthVoteHSDir *
 TestingDirAuthVoteGuard *
 TestingMinExitFlagThreshold 0
-V3AuthNIntervalsValid 2
+V3AuthNIntervalsValid 20
 ShutdownWaitLength 1
 SafeLogging 0
 Address 127.0.0.1

@@ -88,7 +88,7 @@ class CoBundledCommittee(Adversary):
     def guess(self, evidence: Evidence) -> int | None:
         """Say cl_1, who has many rows, if somebody says 1 to the own committee."""
         assert isinstance(evidence.strategy, CoBundled)
-        return int(any(evidence.strategy.bits)) if any(evidence.strategy.bits) else None
+        return int(any(evidence.strategy.bits))
 
 
 class CommitteeMinority(Adversary):
