@@ -40,7 +40,7 @@ CATALOGUE: Final[tuple[Adversary, ...]] = (
     committees.CoBundledCommittee(),
     datasets.TimeOfTraining(),
     datasets.FailedTraining(),
-    datasets.Floors(),
+    datasets.MissingPost(),
     datasets.Refunds(),
     datasets.SumLikelihood(),
     datasets.FirstModel(),

@@ -267,7 +267,7 @@ class FailedTraining(Adversary):
         return int(len(evidence.challenge.posts) < 1 + Failing.helpers)
 
 
-class Floors(Adversary):
+class MissingPost(Adversary):
     """Whether a client takes part."""
 
     name = "floors"

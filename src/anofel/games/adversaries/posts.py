@@ -41,7 +41,7 @@ class NullifierReuse(Linker):
     """Nullifiers."""
 
     name = "nullifier"
-    about = "Looks for the nullifier of an earlier post, or of a registration."
+    about = "Looks for the nullifier of an earlier post."
     weakened = ("one-nullifier",)
 
     def marks(self, seen: IterationSeen, evidence: Evidence) -> set[bytes]:  # noqa: ARG002
