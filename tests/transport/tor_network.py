@@ -148,21 +148,20 @@ class TorNetwork:
     # What the control port shows
 
     def streams(self) -> list[Stream]:
-        """Every message that went out on a circuit so far, in order."""
-        found = []
-        for line in list(self._events):
-            match = re.match(r"650 STREAM (\d+) SUCCEEDED (\d+) ", line)
+        """Every message of a user that went out on a circuit so far, in order; Tor fetches things of its own."""
+        lines = list(self._events)
+        users = {}
+        for line in lines:
+            match = re.match(r"650 STREAM (\d+) NEW .*PURPOSE=USER", line)
             if match:
-                number, circuit = match.groups()
-                found.append(Stream(number, circuit, self._user(number)))
-        return found
-
-    def _user(self, number: str) -> str:
-        for line in list(self._events):
-            if re.match(rf"650 STREAM {number} NEW ", line):
-                match = re.search(r'SOCKS_USERNAME="([^"]*)"', line)
-                return "" if match is None else match.group(1)
-        return ""
+                name = re.search(r'SOCKS_USERNAME="([^"]*)"', line)
+                users[match.group(1)] = "" if name is None else name.group(1)
+        found = [re.match(r"650 STREAM (\d+) SUCCEEDED (\d+) ", line) for line in lines]
+        return [
+            Stream(match.group(1), match.group(2), users[match.group(1)])
+            for match in found
+            if match and match.group(1) in users
+        ]
 
     def _watch(self) -> None:
         self._watcher = socket.create_connection(("127.0.0.1", self.control))
