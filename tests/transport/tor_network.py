@@ -148,7 +148,7 @@ class TorNetwork:
     # What the control port shows
 
     def streams(self) -> list[Stream]:
-        """Every message of a user that went out on a circuit so far, in order; Tor fetches things of its own."""
+        """Every message of a user that went out so far, in order; what Tor fetches for itself is none."""
         lines = list(self._events)
         users = {}
         for line in lines:
