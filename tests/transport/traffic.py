@@ -38,6 +38,9 @@ class Connection:
 
     client: str
     began: float
+    up_from: int
+    """Where the stream begins, by the client's numbers."""
+    down_from: int = 0
     up: int = 0
     down: int = 0
 
@@ -51,6 +54,7 @@ class Capture:
         self._socket.settimeout(0.2)
         self._port, self._ended = port, threading.Event()
         self._open: dict[tuple[str, int], Connection] = {}
+        self._known: set[tuple[str, int, int]] = set()
         self.connections: list[Connection] = []
         self._thread = threading.Thread(target=self._listen, daemon=True)
         self._thread.start()
@@ -75,17 +79,27 @@ class Capture:
         head = (packet[0] & 15) * 4
         (length,) = struct.unpack("!H", packet[2:4])
         source, target = (socket.inet_ntoa(packet[place : place + 4]) for place in (12, 16))
-        from_port, to_port = struct.unpack("!HH", packet[head : head + 4])
+        from_port, to_port, place = struct.unpack("!HHI", packet[head : head + 8])
         carried = length - head - (packet[head + 12] >> 4) * 4
-        flags = packet[head + 13]
+        opens = bool(packet[head + 13] & 0x02)
         if to_port == self._port and target == _GATEWAY:
-            if flags & 0x02:
-                made = self._open[source, from_port] = Connection(source, time.monotonic())
+            if opens and (source, from_port, place) not in self._known:
+                self._known.add((source, from_port, place))
+                made = self._open[source, from_port] = Connection(source, time.monotonic(), up_from=place + 1)
                 self.connections.append(made)
-            elif (source, from_port) in self._open:
-                self._open[source, from_port].up += carried
-        elif from_port == self._port and (target, to_port) in self._open:
-            self._open[target, to_port].down += carried
+            elif carried and (found := self._open.get((source, from_port))):
+                found.up = max(found.up, _distance(found.up_from, place + carried))
+        elif from_port == self._port and (found := self._open.get((target, to_port))):
+            if opens:
+                found.down_from = place + 1
+            elif carried:
+                found.down = max(found.down, _distance(found.down_from, place + carried))
+
+
+def _distance(start: int, end: int) -> int:
+    """Bytes between two places of a stream, so that what is sent twice counts once."""
+    found = (end - start) % (1 << 32)
+    return found if found < 1 << 31 else 0
 
 
 def run(directory: Path, iterations: int) -> dict[str, Any]:
