@@ -29,6 +29,8 @@ from tests.roles.stage import certify, staged
 KINDS = ("trainer", "other trainer", "cover", "idle")
 SIZE = replace(CLASS, post_from=120, train=360)
 _EVERYTHING = 3
+_BUFFER_FORCE = 33
+"""Options of Linux without a name in Python; without room the kernel drops packets."""
 _GATEWAY = "10.77.0.254"
 
 
@@ -50,6 +52,7 @@ class Capture:
 
     def __init__(self, interface: str, port: int) -> None:
         self._socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(_EVERYTHING))
+        self._socket.setsockopt(socket.SOL_SOCKET, _BUFFER_FORCE, 64 << 20)
         self._socket.bind((interface, 0))
         self._socket.settimeout(0.2)
         self._port, self._ended = port, threading.Event()
