@@ -20,6 +20,7 @@ import { OUTCOMES } from "./state.js";
 export const CHECKED = [
   "Who made each block: the validators' signatures (embedded votes, CometBFT's seals), their changes, and the chain of hashes.",
   "Every posting: canonical encoding, length, signature, certificates, receipts of storage, and the rules of its kind.",
+  "Tasks: that every setting is known, within its bounds, and fits the others, the schema, noise, groups and size classes.",
   "Every registration and submission proof, envelope and ballot, in batches.",
   "Certifiers' proofs of possession; the keys of lattice committees, recomputed from the messages of their runs and handovers.",
   "Sums: each added again from the accepted payloads, contribution proofs included, as long as the payloads are there.",
@@ -31,10 +32,8 @@ export const NOT_CHECKED = [
   "Whether the board has more blocks than were given here: compare the last block and its time with what others see.",
   "ε in the ledger entries of owners.",
   "Paillier committees: the check of such a board ends at its first Paillier key.",
-  "Tasks with weighted means: the check of such a board ends at the first one.",
   "The ceremony of the proof keys, if genesis pins one.",
-  "Whether a task's settings fit together beyond what sums, noise, groups and size classes need; its encoding is checked.",
-  "Authorities with RSA, P-384 or P-521 keys, or with name constraints: the check ends there. Finer points of the profile of certificates.",
+  "Authorities with name constraints: the check ends there. Finer points of the profile of certificates.",
 ];
 
 export class Audit {

@@ -160,7 +160,7 @@ export class Openings {
       total: sha256(...sums.map(([total]) => total)),
       nextModel: made && made.digest(),
       count: sums.reduce((sum, [, count]) => sum + count, 0),
-      reported: reported(sums.map(([total]) => integers(total.subarray(8 * before.size)))),
+      reported: reported(sums.map(([total]) => integers(total.subarray(8 * task.facts.metricsStart)))),
     };
   }
 
