@@ -19,6 +19,10 @@
         const same = details.id && next.querySelector(`#${CSS.escape(details.id)}`);
         if (same) same.open = true;
       }
+      for (const arrow of main.querySelectorAll(".arrow")) {
+        const same = next.querySelector(`.arrow[data-step="${CSS.escape(arrow.dataset.step)}"]`);
+        if (same && Number(same.dataset.last) > Number(arrow.dataset.last)) same.classList.add("new");
+      }
       const active = document.activeElement;
       const focused = main.contains(active) ? active.getAttribute("href") : null;
       main.replaceChildren(...next.childNodes);
