@@ -4,8 +4,6 @@ Skipped by name where the machine has no Chromium.
 """
 
 import json
-import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,13 +12,10 @@ from typing import Any
 
 import pytest
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-playwright = pytest.importorskip("playwright.sync_api")
+from tests.page.chromium import CHROMIUM, PATIENCE, SCREENSHOTS, launched, opened
+
+pytest.importorskip("playwright.sync_api")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium on this machine")
-PATIENCE = 120_000
-"""Milliseconds: a busy machine takes its time."""
-SCREENSHOTS = os.environ.get("ANOFEL_SCREENSHOTS")
-"""A directory for pictures of the page, to be looked at."""
 
 
 @pytest.fixture(scope="module")
@@ -40,25 +35,8 @@ def url(history: Path) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    with playwright.sync_playwright() as tools:
-        opened = tools.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"], timeout=PATIENCE)
+    with launched() as opened:
         yield opened
-        opened.close()
-
-
-def opened(browser: Any, path: str, *, width: int = 1200, dark: bool = False) -> tuple[Any, list[str]]:
-    page = browser.new_page(
-        viewport={"width": width, "height": 900}, color_scheme="dark" if dark else "light"
-    )
-    page.set_default_timeout(PATIENCE)
-    trouble: list[str] = []
-    page.on("console", lambda message: trouble.append(message.text) if message.type == "error" else None)
-    page.on("pageerror", lambda error: trouble.append(str(error)))
-    page.on(
-        "request", lambda request: None if request.url.startswith(path[:16]) else trouble.append(request.url)
-    )
-    page.goto(path)
-    return page, trouble
 
 
 def paths(url: str, browser: Any) -> list[str]:

@@ -21,7 +21,7 @@ from anofel.page.facts import StudyFacts, card_of
 from anofel.page.figure import figure
 from anofel.page.promise import PROMISES
 from anofel.page.source import MAX_LISTED, PageSource, find_posting, summaries, summary
-from anofel.page.words import STEPS, size
+from anofel.page.words import STEPS, every, many, size
 from anofel.serving.numbers import decimal
 from anofel.serving.problems import PROBLEM, problem_content
 
@@ -52,7 +52,9 @@ def _environment() -> jinja2.Environment:
         undefined=jinja2.StrictUndefined,
     )
     made.globals.update(steps=STEPS)
-    made.filters.update(duration=duration, size=size, short=lambda text: f"{text[:12]}…")
+    made.filters.update(
+        duration=duration, every=every, many=many, size=size, short=lambda text: f"{text[:12]}…"
+    )
     return made
 
 
@@ -136,6 +138,7 @@ def _charts(found: StudyFacts) -> list[Any]:
         line_chart(
             "updates in the sum",
             [(one.iteration, float(one.count)) for one in outcomes if one.count is not None],
+            whole=True,
         ),
     ]
     for name in sorted({name for one in outcomes for name in one.reported} - {"noise"}):
