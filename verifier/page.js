@@ -3,7 +3,7 @@
 (() => {
   const $ = (id) => document.getElementById(id);
   const number = new Intl.NumberFormat("en-GB");
-  const source = $("engine").textContent;
+  const url = URL.createObjectURL(new Blob([$("engine").textContent], { type: "text/javascript" }));
   const wasm = unpacked($("wasm").textContent);
   let worker = null;
 
@@ -27,12 +27,10 @@
 
   async function engine() {
     worker?.terminate();
-    const url = URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
     worker = new Worker(url);
-    URL.revokeObjectURL(url);
     worker.onmessage = ({ data }) => answers[data.type](data);
     worker.onerror = ({ message }) => answers.trouble({ sentence: `The check broke off: ${message || "the engine failed"}.` });
-    worker.postMessage({ type: "start", wasm: await wasm });
+    worker.postMessage({ type: "start", wasm: await wasm, url });
   }
 
   const answers = {

@@ -1,4 +1,4 @@
-"""The page in a real browser: nothing breaks its policy, it can be read by everybody, and it renews itself.
+"""The page in a real browser: nothing breaks its policy, and it can be read by everybody.
 
 Skipped by name where the machine has no Chromium.
 """
@@ -39,16 +39,17 @@ def browser() -> Iterator[Any]:
         yield opened
 
 
-def paths(url: str, browser: Any) -> list[str]:
+def paths(url: str, browser: Any) -> dict[str, str]:
     page, _ = opened(browser, url)
     study = page.locator("a[href^='/studies/']").first.get_attribute("href")
     posting = page.locator("a[href^='/postings/']").first.get_attribute("href")
     page.close()
-    return ["", study.lstrip("/"), posting.lstrip("/"), "blocks", "blocks/1", "about"]
+    found = {"now": "", "study": study.lstrip("/"), "posting": posting.lstrip("/")}
+    return found | {"blocks": "blocks", "block": "blocks/1", "about": "about"}
 
 
 def test_no_page_breaks_its_policy_or_asks_another_machine(url: str, browser: Any) -> None:
-    for path in paths(url, browser):
+    for path in paths(url, browser).values():
         page, trouble = opened(browser, url + path)
         assert page.locator("h1").count() == 1
         page.close()
@@ -61,15 +62,16 @@ def test_no_page_breaks_its_policy_or_asks_another_machine(url: str, browser: An
 def test_every_page_fits_and_can_be_read_by_everybody(url: str, browser: Any, width: int, dark: bool) -> None:
     from axe_playwright_python.sync_playwright import Axe
 
-    for number, path in enumerate(paths(url, browser)):
+    for name, path in paths(url, browser).items():
         page, _ = opened(browser, url + path, width=width, dark=dark)
         wide = page.evaluate("document.documentElement.scrollWidth")
         assert wide <= width, path
         found = Axe().run(page).response["violations"]
         assert [(one["id"], one["nodes"][0]["html"]) for one in found] == [], path
         if SCREENSHOTS:
-            name = f"page-{number}-{width}-{'dark' if dark else 'light'}.png"
-            page.screenshot(path=str(Path(SCREENSHOTS) / name), full_page=True)
+            look = f"{width}-{'dark' if dark else 'light'}"
+            page.screenshot(path=str(Path(SCREENSHOTS) / f"page-{name}-{look}.png"), full_page=True)
+            page.screenshot(path=str(Path(SCREENSHOTS) / f"top-{name}-{look}.png"))
         page.close()
 
 

@@ -81,6 +81,12 @@ def test_every_link_leads_somewhere_and_no_page_loads_or_runs_anything_else(
     assert number > 50
 
 
+def test_a_page_with_its_style_and_script_is_small(client: TestClient, board: BoardOnDisk) -> None:
+    shared = sum(len(client.get(f"/static/page.{kind}").content) for kind in ("css", "js"))
+    for path, _ in pages_of(client, board):
+        assert shared + len(client.get(path).content) <= 100_000, path
+
+
 def test_the_policy_allows_no_foreign_and_no_inline_code() -> None:
     policy = dict(part.strip().split(" ", 1) for part in CSP.split(";"))
     assert policy["default-src"] == "'none'"

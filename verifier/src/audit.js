@@ -1,8 +1,9 @@
 /** Checks a board from its genesis: what is wrong, in the words of anofel audit, and what was found. */
 import { Chain, flawsOf, TEST_MATERIAL } from "./chain.js";
 import { core } from "./core.js";
-import { BlobTrouble, InvalidBlock, NotCheckedHere, Rejected, sentenceOf } from "./errors.js";
+import { BlobTrouble, InvalidBlock, NotCheckedHere, Rejected, sentenceOf, SourceTrouble } from "./errors.js";
 import { recompute } from "./openings.js";
+import { Crew } from "./payloads.js";
 import { OUTCOMES } from "./state.js";
 
 /** @typedef {{height: number, posting: number | null, rule: string, reason: string}} Finding */
@@ -37,9 +38,10 @@ export const NOT_CHECKED = [
 ];
 
 export class Audit {
-  /** @param {Source} source */
-  constructor(source) {
+  /** @param {Source} source @param {Crew} crew Who checks payloads. */
+  constructor(source, crew = new Crew()) {
     this.source = source;
+    this.crew = crew;
     const read = kept(source.read);
     this.read = read;
     this.chain = new Chain(source.genesis, source.registration, source.submission, { read });
@@ -144,7 +146,7 @@ export class Audit {
 
   /** @param {number} height @param {import("./state.js").Seat} seat */
   async recompute(height, seat) {
-    const { missing, wrong } = await recompute(this.chain.openings, seat);
+    const { missing, wrong } = await recompute(this.chain.openings, this.crew, seat);
     if (missing !== null) {
       const size = this.chain.state.classOf(seat.bundle);
       const { grace } = this.chain.genesis.limits;
@@ -200,9 +202,6 @@ export class Audit {
     };
   }
 }
-
-/** A source that ends early, through no fault of the board's. */
-export class SourceTrouble extends Error {}
 
 /** The blobs of a posting that are kept for ever (docs/board-rules.md). @param {string} name @param {any} body @returns {any[]} */
 function keptForEver(name, body) {

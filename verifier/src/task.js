@@ -263,13 +263,14 @@ export function factsOf(task, size) {
 
 /** @typedef {ReturnType<typeof factsOf>} Facts */
 
+/** What the widths of a task's vectors follow from. @param {Facts["limits"]} limits @returns {any[]} */
+export const codecFields = (limits) => [
+  limits.length, limits.bound, limits.maxPosts, limits.normBound ?? undefined, limits.maxLiars,
+  BigInt64Array.from(limits.ranges.flat()),
+];
+
 /** The widths of a task's vectors. @param {Facts["limits"]} limits */
-export function codecOf(limits) {
-  return new core.Codec(
-    limits.length, limits.bound, limits.maxPosts, limits.normBound ?? undefined, limits.maxLiars,
-    BigInt64Array.from(limits.ranges.flat()),
-  );
-}
+export const codecOf = (limits) => new core.Codec(...codecFields(limits));
 
 /** Refuses sums that a committee cannot add. @param {Facts} facts @param {number} scheme */
 export function checkFits(facts, scheme) {
