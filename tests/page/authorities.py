@@ -75,6 +75,8 @@ def chains() -> Iterator[tuple[list[bytes], bytes]]:
         for salt in (algorithm.digest_size, 20):
             signed = _issued("Leaf", leaf, "Root", large, algorithm, pss=salt, authority=False)
             yield [signed], root
+    root = _issued("Root", odd, "Root", odd, SHA256())
+    yield [_issued("Leaf", leaf, "Root", odd, SHA256(), pss=32, authority=False)], root
     small = rsa.generate_private_key(65537, 1024)
     strange = ec.generate_private_key(ec.SECP256K1())
     for key in (small, strange):
