@@ -34,7 +34,7 @@
   }
 
   const answers = {
-    ready({ checked, notChecked }) {
+    begin({ checked, notChecked }) {
       for (const [id, lines] of [["checked", checked], ["unchecked", notChecked]]) {
         $(id).replaceChildren(...lines.map((line) => element("li", line)));
       }

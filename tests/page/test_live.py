@@ -1,7 +1,6 @@
 """The page while its board goes on, and of a board that is out to harm its readers, in a real browser."""
 
 import asyncio
-import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,6 +15,7 @@ from anofel.look.serve import make_app
 from anofel.look.sources import BoardOnDisk
 from anofel.page.facts import BoardFacts
 from anofel.proofs.keys import KeyDirectory
+from anofel.serving.listening import listen
 from anofel.serving.server import GuardedServer
 from tests.node.support import OCTETS, make_board, running
 from tests.page.chromium import CHROMIUM, launched, opened
@@ -42,7 +42,7 @@ WATCH = """() => {
 
 @pytest.mark.slow
 def test_a_posting_lights_its_arrow_on_an_open_page(browser: Any, keys: KeyDirectory, tmp_path: Path) -> None:
-    board = make_board(tmp_path / "board", keys, interval_ms=2000)
+    board = make_board(tmp_path / "board", keys, interval_ms=3000)
     with running(board.directory) as node:
         page, trouble = opened(browser, node.url)
         assert page.locator(".arrow.lit").count() == 0
@@ -51,6 +51,7 @@ def test_a_posting_lights_its_arrow_on_an_open_page(browser: Any, keys: KeyDirec
         assert answer.status_code == 202
         page.wait_for_function("window.lit.length > 0")
         assert set(page.evaluate("window.lit")) == {"1.a"}
+        page.wait_for_function("document.querySelector('.next').textContent.startsWith('; the next')")
         page.wait_for_function("document.querySelector('.arrow.lit') === null")
         assert "1 certifiers in force" in page.inner_text("#certifiers")
         page.close()
@@ -132,7 +133,7 @@ def served(board: BoardOnDisk, change: Callable[[BoardFacts], BoardFacts]) -> It
             return made
 
     server = GuardedServer(make_app(Liar()), max_connections=64)
-    with socket.create_server(("127.0.0.1", 0)) as taken:
+    with listen("127.0.0.1", 0) as taken:
         thread = threading.Thread(target=lambda: asyncio.run(server.serve([taken])))
         thread.start()
         try:

@@ -33,16 +33,23 @@ export function work({ job, setting, lines, groups }) {
   return [];
 }
 
-/** A worker beside this one. */
+/** A worker beside this one; one that does not start is never asked. */
 class Helper {
   /** @param {Worker} worker */
   constructor(worker) {
     this.worker = worker;
+    this.isReady = false;
     /** @type {Map<number, [(answer: any) => void, (error: Error) => void]>} */
     this.waiting = new Map();
     this.asked = 0;
-    worker.onmessage = ({ data }) => this.take(data.id, data.answer, data.error);
-    worker.onerror = () => [...this.waiting.keys()].forEach((id) => this.take(id, null, "it ran out of memory, or was stopped"));
+    worker.onmessage = ({ data }) => {
+      if (data.type === "ready") this.isReady = true;
+      else this.take(data.id, data.answer, data.error);
+    };
+    worker.onerror = () => {
+      this.isReady = false;
+      for (const id of [...this.waiting.keys()]) this.take(id, null, "it ran out of memory, or was stopped");
+    };
   }
 
   /** @param {number} id @param {any} answer @param {string | null} error */
@@ -81,11 +88,12 @@ export class Crew {
 
   /** One who has time, or null: then it is done here. @returns {Helper | null} */
   idle() {
-    const free = this.helpers.find((helper) => helper.waiting.size < AHEAD) ?? null;
-    if (free || !this.start || this.helpers.length >= this.number) return free;
-    const made = new Helper(this.start());
-    this.helpers.push(made);
-    return made;
+    try {
+      while (this.start && this.helpers.length < this.number) this.helpers.push(new Helper(this.start()));
+    } catch {
+      this.start = null; // this browser lets a worker start none
+    }
+    return this.helpers.find((helper) => helper.isReady && helper.waiting.size < AHEAD) ?? null;
   }
 }
 

@@ -32,8 +32,10 @@ export async function check({ file, address }, tell) {
 async function answer(message, tell) {
   try {
     if (message.type === "work") tell(help(message));
-    else if (message.type === "help") wasm_bindgen.initSync({ module: message.wasm });
-    else if (message.type === "start") {
+    else if (message.type === "help") {
+      wasm_bindgen.initSync({ module: message.wasm });
+      tell({ type: "ready" });
+    } else if (message.type === "start") {
       const { wasm, url } = message;
       wasm_bindgen.initSync({ module: wasm });
       start = () => {
@@ -41,7 +43,7 @@ async function answer(message, tell) {
         made.postMessage({ type: "help", wasm });
         return made;
       };
-      tell({ type: "ready", checked: CHECKED, notChecked: NOT_CHECKED });
+      tell({ type: "begin", checked: CHECKED, notChecked: NOT_CHECKED });
     } else if (message.type === "check") await check(message, tell);
     else if (message.type === "receipt") {
       if (!audit) throw new Error("Check the board first.");

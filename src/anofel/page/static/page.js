@@ -41,19 +41,24 @@
   }
 
   const seconds = Math.max(1, Number(body.dataset.seconds) || 5);
-  let timer = 0;
   let due = 0;
-  const events = new EventSource("/v1/events");
-  events.addEventListener("block", () => {
-    due = performance.now() + seconds * 1000;
-    renew();
-  });
   setInterval(() => {
     const left = Math.ceil((due - performance.now()) / 1000);
     if (due && seconds >= 3) tell(left > 0 ? `; the next in about ${left} s` : "; the next is due");
   }, 1000);
-  events.onerror = () => {
-    if (events.readyState === EventSource.CLOSED) timer ||= setInterval(renew, seconds * 1000);
-  };
+  const poll = () => setInterval(renew, seconds * 1000);
+  if (body.hasAttribute("data-events")) {
+    const events = new EventSource("/v1/events");
+    let polls = false;
+    events.addEventListener("block", () => {
+      due = performance.now() + seconds * 1000;
+      renew();
+    });
+    events.onerror = () => {
+      if (events.readyState !== EventSource.CLOSED || polls) return;
+      polls = true;
+      poll();
+    };
+  } else poll();
   document.addEventListener("visibilitychange", renew);
 })();
