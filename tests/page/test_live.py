@@ -93,7 +93,7 @@ def evil(facts: BoardFacts) -> BoardFacts:
             releases=huge,
             max_releases=huge,
             min_clients=huge,
-            epsilon_zero_out=1e308,
+            epsilon_zero_out=1e300,
             document={EVIL: [EVIL, huge, LONG], "rule": {"kind": EVIL}},
             outcomes=tuple(
                 replace(
@@ -101,7 +101,7 @@ def evil(facts: BoardFacts) -> BoardFacts:
                     iteration=one.iteration * huge,
                     count=huge,
                     posts=huge,
-                    reported={EVIL: 1e308, "noise": 1e-308},
+                    reported={EVIL: 1e300, "noise": 1e-300},
                 )
                 for one in study.outcomes
             ),

@@ -37,7 +37,7 @@ _HEADERS: Final = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
-_STATIC: Final = {"page.css": "text/css", "page.js": "text/javascript"}
+_STATIC: Final = {"page.css": "text/css", "page.js": "text/javascript", "icon.svg": "image/svg+xml"}
 LISTED: Final = 30
 LIT_BLOCKS: Final = 3
 """An arrow of the figure is lit by the postings of so many blocks."""
