@@ -33,10 +33,12 @@ def browser() -> Iterator[Any]:
 
 
 WATCH = """() => {
-  window.lit = [];
-  new MutationObserver(() => {
-    for (const arrow of document.querySelectorAll(".arrow.new")) window.lit.push(arrow.dataset.step);
-  }).observe(document.body, { childList: true, subtree: true });
+  window.seen = new Promise((resolve) => {
+    new MutationObserver(() => {
+      const moving = [...document.querySelectorAll(".arrow.new")].map((arrow) => arrow.dataset.step);
+      if (moving.length) resolve(moving);
+    }).observe(document.body, { childList: true, subtree: true });
+  });
 }"""
 
 
@@ -49,10 +51,9 @@ def test_a_posting_lights_its_arrow_on_an_open_page(browser: Any, keys: KeyDirec
         page.evaluate(WATCH)
         answer = httpx2.post(f"{node.url}/v1/postings", content=board.posting().data, headers=OCTETS)
         assert answer.status_code == 202
-        page.wait_for_function("window.lit.length > 0")
-        assert set(page.evaluate("window.lit")) == {"1.a"}
-        page.wait_for_function("document.querySelector('.next').textContent.startsWith('; the next')")
-        page.wait_for_function("document.querySelector('.arrow.lit') === null")
+        assert set(page.evaluate("() => window.seen")) == {"1.a"}
+        page.wait_for_selector("text=/; the next (in|is)/")
+        page.wait_for_selector(".arrow.lit", state="detached")
         assert "1 certifiers in force" in page.inner_text("#certifiers")
         page.close()
     assert not trouble

@@ -196,8 +196,12 @@ function reported(slots) {
  */
 export async function recompute(openings, crew, seat) {
   const { task, iteration, position } = seat;
-  const { keys, members, threshold } = await openings.key(seat.shares);
-  const job = crew.begin({ codec: codecFields(task.facts.limits), keys: [NUM_KEYS, members, threshold, keys.toBytes()] });
+  const { keys, members, threshold, sharesId } = await openings.key(seat.shares);
+  const setting = {
+    name: `${sharesId}/${task.taskId}`, codec: codecFields(task.facts.limits),
+    keys: [NUM_KEYS, members, threshold, keys.toBytes()],
+  };
+  const job = crew.begin(setting, { codec: openings.codec(task), keys });
   try {
     for (const post of iteration.submissions.values()) {
       const { sha256: name, length, envelope } = post.payloads[task.position];

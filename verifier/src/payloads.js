@@ -6,19 +6,38 @@ const BATCH = 16;
 /** Batches that a worker has before it, so that it never waits for the next. */
 const AHEAD = 2;
 const MOST_HELPERS = 7;
+const MOST_LIVE = 8;
 
 /** @typedef {{fields: any[], envelope: Uint8Array, bit: Uint8Array, payload: Uint8Array}} Line */
-/** @typedef {{codec: any[], keys: any[]}} Setting What a codec and a committee's keys are made of. */
+/** @typedef {{codec: any, keys: any}} Live The widths of a task's vectors, and a committee's keys. */
+/** @typedef {{name: string, codec: any[], keys: any[]}} Setting What both are made of, and what they are called. */
 /** @typedef {{job: number, setting?: Setting, lines?: Line[], groups?: Uint32Array[]}} Order Lines to check, groups to add, or nothing: then it is over. */
 
-/** What is under way in this worker. @type {Map<number, {codec: any, keys: any, payloads: any}>} */
+/** What is under way in this worker. @type {Map<number, Live & {payloads: any}>} */
 const jobs = new Map();
+/** What was made here; to read keys takes as long as to check some payloads. @type {Map<string, Live>} */
+const made = new Map();
 
-/** Does what is asked for: verdicts on lines, or the sums of groups. @param {Order} order @returns {any} */
-export function work({ job, setting, lines, groups }) {
+/** @param {Setting} setting @returns {Live} */
+function liveOf({ name, codec, keys }) {
+  let found = made.get(name);
+  if (found) return found;
+  for (const [oldest, other] of made) {
+    if (made.size < MOST_LIVE) break;
+    other.codec.free();
+    other.keys.free();
+    made.delete(oldest);
+  }
+  found = { codec: new core.Codec(...codec), keys: core.Keys.read(...keys) };
+  made.set(name, found);
+  return found;
+}
+
+/** Does what is asked for: verdicts on lines, or the sums of groups. @param {Order} order @param {Live | null} live @returns {any} */
+function work({ job, setting, lines, groups }, live = null) {
   let found = jobs.get(job);
   if (!found && setting) {
-    found = { codec: new core.Codec(...setting.codec), keys: core.Keys.read(...setting.keys), payloads: new core.Payloads() };
+    found = { ...(live ?? liveOf(setting)), payloads: new core.Payloads() };
     jobs.set(job, found);
   }
   if (!found) return [];
@@ -28,7 +47,7 @@ export function work({ job, setting, lines, groups }) {
     return payloads.check(codec, keys);
   }
   if (groups) return groups.map((places) => payloads.sum(codec, places));
-  for (const made of [codec, keys, payloads]) made.free();
+  payloads.free();
   jobs.delete(job);
   return [];
 }
@@ -81,9 +100,9 @@ export class Crew {
     this.jobs = 0;
   }
 
-  /** @param {Setting} setting */
-  begin(setting) {
-    return new Job(this, this.jobs++, setting);
+  /** @param {Setting} setting @param {Live} live The same, as it is here. */
+  begin(setting, live) {
+    return new Job(this, this.jobs++, setting, live);
   }
 
   /** One who has time, or null: then it is done here. @returns {Helper | null} */
@@ -99,11 +118,12 @@ export class Crew {
 
 /** The payloads of one committee and iteration. */
 class Job {
-  /** @param {Crew} crew @param {number} number @param {Setting} setting */
-  constructor(crew, number, setting) {
+  /** @param {Crew} crew @param {number} number @param {Setting} setting @param {Live} live */
+  constructor(crew, number, setting, live) {
     this.crew = crew;
     this.number = number;
     this.setting = setting;
+    this.live = live;
     /** @type {{name: string, line: Line}[]} */
     this.batch = [];
     /** Where each payload lies: with whom, and at which place there. @type {Map<string, {with: Helper | null, place: number}>} */
@@ -119,7 +139,7 @@ class Job {
   /** @param {Helper | null} who @param {Partial<Order>} order @returns {Promise<any>} */
   async ask(who, order) {
     const whole = { job: this.number, setting: this.setting, ...order };
-    return who ? who.ask(whole) : work(whole);
+    return who ? who.ask(whole) : work(whole, this.live);
   }
 
   /** @param {string} name @param {Line} line */
@@ -159,12 +179,7 @@ class Job {
       const [sum] = await this.ask(who, { groups: [Uint32Array.from(found, (where) => where?.place ?? 0)] });
       return sum;
     }));
-    const codec = new core.Codec(...this.setting.codec);
-    try {
-      return core.joinSums(codec, parts);
-    } finally {
-      codec.free();
-    }
+    return core.joinSums(this.live.codec, parts);
   }
 
   /** Lets go of everything. */
