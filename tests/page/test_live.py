@@ -54,7 +54,7 @@ def test_a_posting_lights_its_arrow_on_an_open_page(browser: Any, keys: KeyDirec
         assert set(page.evaluate("() => window.seen")) == {"1.a"}
         page.wait_for_selector("text=/; the next (in|is)/")
         page.wait_for_selector(".arrow.lit", state="detached")
-        assert "1 certifiers in force" in page.inner_text("#certifiers")
+        assert "1 certifier in force" in page.inner_text("#certifiers")
         page.close()
     assert not trouble
 
