@@ -130,14 +130,15 @@ def closed(world: World, weight: int | None = None) -> None:
     world.blocks_until(Phase.CLOSED)
 
 
-@pytest.mark.parametrize("groups", [False, True])
-def test_a_board_of_weighted_means_passes(
-    page: Any, keys: KeyDirectory, tmp_path: Path, groups: bool
-) -> None:
-    tables: dict[str, dict[str, Any]] = {"weights": {"most": 20}, "metrics": {"names": ["accuracy"]}}
-    if groups:
-        tables |= {"groups": {"number": 3, "combine": "median"}, "privacy": {"expected_clients": 6}}
-    world = started(keys, CLIENTS, **tables)
+def test_a_board_of_weighted_means_and_groups_passes(page: Any, keys: KeyDirectory, tmp_path: Path) -> None:
+    world = started(
+        keys,
+        CLIENTS,
+        weights={"most": 20},
+        metrics={"names": ["accuracy"]},
+        groups={"number": 3, "combine": "median"},
+        privacy={"expected_clients": 6},
+    )
     closed(world, weight=6000)
     world.run_phase3()
     for owner in world.owners:
@@ -153,7 +154,7 @@ def test_a_board_of_weighted_means_passes(
 
 
 def test_a_sum_that_t_members_made_up_is_found(page: Any, keys: KeyDirectory, tmp_path: Path) -> None:
-    world = started(keys, CLIENTS)
+    world = started(keys, 4)
     closed(world)
     owner = world.owners[0]
     seat = world.seat(owner)
@@ -227,7 +228,7 @@ READ = """(documents) => documents.map((text) => {
 
 
 def test_tasks_are_read_and_refused_as_the_board_does(browser: Any) -> None:
-    documents = changed(1000, seed=20)
+    documents = changed(400, seed=20)
     page = engine_in(browser)
     found = page.evaluate(READ, [data.decode() for data, _ in documents])
     page.close()
