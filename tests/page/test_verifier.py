@@ -266,3 +266,32 @@ def test_the_page_fits_and_can_be_read_by_everybody(
             name = f"verifier-{step}-{width}-{'dark' if dark else 'light'}.png"
             page.screenshot(path=str(Path(SCREENSHOTS) / name), full_page=True)
     page.close()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("lies", [False, True])
+def test_a_second_worker_checks_and_adds_and_what_it_says_counts(
+    browser: Any, archive: Path, tmp_path: Path, lies: bool
+) -> None:
+    """With batches of one payload the recorded board has enough for two."""
+    text = VERIFIER.read_text("utf-8")
+    changes = {
+        "const BATCH = 16;": "const BATCH = 1;",
+        "this.port.postMessage({ id, order });": 'this.port.postMessage({ id, order }); console.log("asked");',
+    }
+    if lies:
+        changes["payloads.sum(codec, places)"] = "payloads.sum(codec, live ? places : places.slice(1))"
+    for before, after in changes.items():
+        assert text.count(before) == 1
+        text = text.replace(before, after)
+    (tmp_path / "page.html").write_text(text, "utf-8")
+    page = browser.new_page()
+    page.set_default_timeout(10 * PATIENCE)
+    if page.evaluate("navigator.hardwareConcurrency") < 2:
+        pytest.skip("this machine has one processor")
+    said: list[str] = []
+    page.on("console", lambda message: said.append(message.text))
+    page.goto((tmp_path / "page.html").as_uri())
+    assert check_file(page, "board.anofel", archive.read_bytes()) == (BAD if lies else GOOD)
+    assert "asked" in said
+    page.close()

@@ -5,7 +5,6 @@ import { sentenceOf, SourceTrouble } from "./errors.js";
 const BATCH = 16;
 /** Batches that a worker has before it, so that it never waits for the next. */
 const AHEAD = 2;
-const MOST_HELPERS = 7;
 const MOST_LIVE = 8;
 
 /** @typedef {{fields: any[], envelope: Uint8Array, bit: Uint8Array, payload: Uint8Array}} Line */
@@ -54,20 +53,16 @@ function work({ job, setting, lines, groups }, live = null) {
 
 /** A worker beside this one; one that does not start is never asked. */
 class Helper {
-  /** @param {Worker} worker */
-  constructor(worker) {
-    this.worker = worker;
+  /** @param {MessagePort} port */
+  constructor(port) {
+    this.port = port;
     this.isReady = false;
     /** @type {Map<number, [(answer: any) => void, (error: Error) => void]>} */
     this.waiting = new Map();
     this.asked = 0;
-    worker.onmessage = ({ data }) => {
+    port.onmessage = ({ data }) => {
       if (data.type === "ready") this.isReady = true;
       else this.take(data.id, data.answer, data.error);
-    };
-    worker.onerror = () => {
-      this.isReady = false;
-      for (const id of [...this.waiting.keys()]) this.take(id, null, "it ran out of memory, or was stopped");
     };
   }
 
@@ -84,20 +79,24 @@ class Helper {
     const id = this.asked++;
     return new Promise((resolve, reject) => {
       this.waiting.set(id, [resolve, reject]);
-      this.worker.postMessage({ type: "work", id, order });
+      this.port.postMessage({ id, order });
     });
   }
 }
 
 /** This worker, and those beside it once there is enough to do. */
 export class Crew {
-  /** @param {(() => Worker) | null} start Starts a worker; without it all is done here. @param {number} number How many may work at once. */
-  constructor(start = null, number = 1) {
-    this.start = start;
-    this.number = Math.min(MOST_HELPERS, number - 1);
+  /** @param {(() => void) | null} call Calls for helpers, who then come; without it all is done here. */
+  constructor(call = null) {
+    this.call = call;
     /** @type {Helper[]} */
     this.helpers = [];
     this.jobs = 0;
+  }
+
+  /** @param {MessagePort[]} ports One to each helper. */
+  take(ports) {
+    this.helpers.push(...ports.map((port) => new Helper(port)));
   }
 
   /** @param {Setting} setting @param {Live} live The same, as it is here. */
@@ -107,11 +106,8 @@ export class Crew {
 
   /** One who has time, or null: then it is done here. @returns {Helper | null} */
   idle() {
-    try {
-      while (this.start && this.helpers.length < this.number) this.helpers.push(new Helper(this.start()));
-    } catch {
-      this.start = null; // this browser lets a worker start none
-    }
+    this.call?.();
+    this.call = null;
     return this.helpers.find((helper) => helper.isReady && helper.waiting.size < AHEAD) ?? null;
   }
 }

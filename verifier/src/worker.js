@@ -8,14 +8,15 @@ import { openArchive, openNode } from "./sources.js";
 
 /** @type {Audit | null} */
 let audit = null;
-/** Starts a worker beside this one. @type {(() => Worker) | null} */
-let start = null;
+/** Who checks payloads. @type {Crew | null} */
+let crew = null;
 
 /** @param {{file?: Blob, address?: string}} where @param {(message: any) => void} tell */
 export async function check({ file, address }, tell) {
   audit = null;
   const source = file ? await openArchive(file) : await openNode(address ?? "");
-  const made = new Audit(source, new Crew(start, navigator.hardwareConcurrency));
+  crew = new Crew(() => tell({ type: "crew" }));
+  const made = new Audit(source, crew);
   tell({ type: "board", board: made.chain.genesis.name, genesis: made.chain.hash, of: source.height });
   let told = 0;
   const report = await made.run((progress) => {
@@ -31,18 +32,14 @@ export async function check({ file, address }, tell) {
 /** @param {any} message @param {(message: any) => void} tell */
 async function answer(message, tell) {
   try {
-    if (message.type === "work") tell(help(message));
+    if (message.type === "helpers") crew?.take(message.ports);
     else if (message.type === "help") {
-      wasm_bindgen.initSync({ module: message.wasm });
-      tell({ type: "ready" });
-    } else if (message.type === "start") {
-      const { wasm, url } = message;
+      const { wasm, port } = message;
       wasm_bindgen.initSync({ module: wasm });
-      start = () => {
-        const made = new Worker(url);
-        made.postMessage({ type: "help", wasm });
-        return made;
-      };
+      port.onmessage = (/** @type {any} */ { data }) => port.postMessage(help(data));
+      port.postMessage({ type: "ready" });
+    } else if (message.type === "start") {
+      wasm_bindgen.initSync({ module: message.wasm });
       tell({ type: "begin", checked: CHECKED, notChecked: NOT_CHECKED });
     } else if (message.type === "check") await check(message, tell);
     else if (message.type === "receipt") {
