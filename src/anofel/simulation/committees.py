@@ -43,9 +43,13 @@ class SimulatedCommittee:
     members: tuple[SimulatedMember, ...]
 
     def aggregate(self, board: LocalBoard, seat: Seat) -> None:
-        """Add the accepted submissions (steps 6 and 7)."""
+        """Add the accepted submissions (steps 6 and 7).
+
+        Payloads are checked once for all members of this process: each would come to the same verdicts.
+        """
+        collected = collect(board, seat)
         for member in self._acting:
-            board.post_as(member.role, state_aggregate(board, seat, member.number, collect(board, seat)))
+            board.post_as(member.role, state_aggregate(board, seat, member.number, collected))
 
     def open_count(self, board: LocalBoard, seat: Seat) -> None:
         """Post the shares of the count (step 8)."""
