@@ -1,8 +1,10 @@
 """Unmodified apps on Flower itself, of two versions, each in an environment that is made here."""
 
 import json
+import os
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -14,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from anofel.learning.flower import isolation
 from anofel.learning.flower.process import FlowerFailed
 from anofel.learning.flower.settings import FlowerApp, FlowerRefused
 from anofel.learning.flower.trainer import FlowerTrainer
@@ -46,18 +49,31 @@ SAME = [
 ]
 
 ABSENT = ("FedProx", "FedAvgM", "Krum", "FedMedian")
+CACHE = Path(__file__).parents[2] / ".cache" / "flower"
 
 
 @pytest.fixture(scope="module", params=VERSIONS)
-def python(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Make an environment with Flower; scikit-learn and PyTorch are those of this one."""
-    place = tmp_path_factory.mktemp("flower") / "environment"
-    venv.create(place, with_pip=True)
-    there = place / "bin" / "python"
-    subprocess.run([there, "-m", "pip", "install", "--quiet", request.param], check=True)
+def python(request: pytest.FixtureRequest) -> Path:
+    """An environment with Flower, kept from run to run; scikit-learn and PyTorch are those of this one."""
+    place = CACHE / f"{request.param}-python{sys.version_info.major}.{sys.version_info.minor}"
+    there, made = place / "bin" / "python", place / "made"
+    if not made.exists():
+        venv.create(place, with_pip=True, clear=True)
+    subprocess.run([there, "-m", "pip", "install", "--quiet", "--upgrade", request.param], check=True)
     (packages,) = place.glob("lib/python*/site-packages")
     (packages / "others.pth").write_text("\n".join(path for path in sys.path if "site-packages" in path))
+    made.touch()
     return there
+
+
+def confine(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let only this kind of isolation work; skip where it does not."""
+    commands = {"bubblewrap": (*isolation._SEALED, "--ro-bind", "/", "/"), "unshare": isolation._UNSHARED}
+    if kind in commands and not isolation._works(*commands[kind]):
+        pytest.skip(f"{kind} may not make namespaces here")
+    if kind == "unshare":
+        works = isolation._works
+        monkeypatch.setattr(isolation, "_works", lambda *words: words[0] != "bwrap" and works(*words))
 
 
 def app(python: Path, name: str = "numpy_app", **settings: Any) -> FlowerApp:
@@ -89,6 +105,8 @@ def test_an_app_trains_as_in_flowers_own_loop(
 ) -> None:
     if name == "numpy_app" and strategy in ABSENT and "1.21" in request.node.callspec.params["python"]:
         pytest.skip(f"Flower 1.21 has no {strategy} for messages")
+    if name == "torch_app":
+        pytest.importorskip("torch")
     config = {"strategy": strategy, "num-server-rounds": ROUNDS}
     expected = own_loop(python, name, config, tmp_path / "own.npz")
     pairs = [f"--flower-run-config={key}={json.dumps(value)}" for key, value in config.items()]
@@ -117,6 +135,17 @@ def test_an_app_goes_through_the_real_protocol_and_the_audit(python: Path, tmp_p
     assert found["iterations"][0]["count"] == 3
     audited = subprocess.run([sys.executable, "-m", "anofel", "audit", found["board"]], capture_output=True)
     assert audited.returncode == 0, audited.stderr
+
+
+@pytest.mark.parametrize("how", ["raise", "hang", "die", "nonsense"])
+def test_a_client_whose_app_fails_is_counted_with_zero(python: Path, how: str, tmp_path: Path) -> None:
+    """Whether it posts must not depend on what the app makes of its rows."""
+    out = tmp_path / "run"
+    options = [f"--flower-app={APPS / 'numpy_app'}", "--clients=3", "--iterations=1", f"--out={out}"]
+    node = f'misbehave="{how}" misbehave-at=1'
+    found = simulate(python, *options, f"--flower-node-config={node}", "--flower-seconds=20")
+    (last,) = found["iterations"]
+    assert (last["outcome"], last["count"], last["posts"]) == ("summed", 3, 3)
 
 
 @pytest.mark.parametrize(
@@ -173,14 +202,7 @@ def test_a_client_has_something_to_post_whatever_its_app_does(python: Path, how:
 
 @pytest.mark.parametrize("kind", ["bubblewrap", "unshare", "none"])
 def test_what_an_app_sees(python: Path, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from anofel.learning.flower import isolation
-
-    commands = {"bubblewrap": (*isolation._SEALED, "--ro-bind", "/", "/"), "unshare": isolation._UNSHARED}
-    if kind in commands and not isolation._works(*commands[kind]):
-        pytest.skip(f"{kind} may not make namespaces here")
-    if kind == "unshare":
-        works = isolation._works
-        monkeypatch.setattr(isolation, "_works", lambda *words: words[0] != "bwrap" and works(*words))
+    confine(kind, monkeypatch)
     monkeypatch.setenv("ANOFEL_SECRET", "x")
     (tmp_path / "secret").write_text("x")
     (tmp_path / "data").mkdir()
@@ -210,6 +232,34 @@ def test_what_an_app_sees(python: Path, kind: str, tmp_path: Path, monkeypatch: 
     assert said["data"] == "seen."
     assert said["others"] == ("not seen." if kind == "bubblewrap" else "seen.")
     assert "ANOFEL_SECRET" not in said["variables"]
+
+
+@pytest.mark.parametrize("kind", ["unshare", "none"])
+def test_rows_that_a_killed_app_wrote_down_are_gone(
+    python: Path, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    confine(kind, monkeypatch)
+    told = tmp_path / "told"
+    node = (("partition-id", 0), ("misbehave", f"tell {told}"))
+    trainer = FlowerTrainer(app(python, node=node, seconds=5, insecure_network=kind == "none"))
+    with pytest.raises(FlowerFailed, match="took longer than 5 seconds"):
+        trainer.train(trainer.initial(), make_dataset(10))
+    rows = Path(told.read_text())
+    assert rows.name == "0.npz", "they were there"
+    assert not rows.exists()
+    assert not rows.parent.exists()
+
+
+def test_what_an_app_forked_does_not_hold_its_parent(
+    python: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without namespaces it lives on, and must not keep the pipe open on which an answer is awaited."""
+    told = tmp_path / "told"
+    node = (("partition-id", 0), ("misbehave", f"fork {told}"))
+    trainer = FlowerTrainer(app(python, node=node, seconds=5, insecure_network=True))
+    with pytest.raises(FlowerFailed, match="took longer than 5 seconds"):
+        trainer.train(trainer.initial(), make_dataset(10))
+    os.kill(int(told.read_text()), signal.SIGKILL)  # it was still there
 
 
 @pytest.mark.parametrize(

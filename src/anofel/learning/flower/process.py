@@ -4,6 +4,7 @@ import json
 import math
 import struct
 import subprocess
+import tempfile
 import threading
 from collections.abc import Mapping
 from contextlib import suppress
@@ -46,6 +47,11 @@ class FlowerProcess:
         app.check_digest()
         manifest = app.manifest()
         self.isolation = isolation_here(app)
+        # Rows that it writes down must not stay when it is killed.
+        self._scratch = tempfile.TemporaryDirectory(prefix="anofel-app-", ignore_cleanup_errors=True)
+        variables = environment()
+        if not self.isolation.has_own_files:
+            variables["TMPDIR"] = self._scratch.name
         try:
             self._process = subprocess.Popen(
                 [*self.isolation.prefix, app.python, str(_WORKER)],
@@ -53,9 +59,10 @@ class FlowerProcess:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,  # it may print rows
                 cwd=app.directory,
-                env=environment(),
+                env=variables,
             )
         except OSError as error:
+            self._scratch.cleanup()
             raise FlowerRefused(f"'{app.python}' cannot be started: {error.strerror or error}.") from None
         order = {
             "app": app.directory,
@@ -91,6 +98,7 @@ class FlowerProcess:
             with suppress(OSError):
                 assert stream is not None
                 stream.close()
+        self._scratch.cleanup()
 
     def _converse(
         self, order: Mapping[str, Any], arrays: Arrays, seconds: int, like: Arrays | None
