@@ -137,15 +137,13 @@ def test_an_app_goes_through_the_real_protocol_and_the_audit(python: Path, tmp_p
     assert audited.returncode == 0, audited.stderr
 
 
-@pytest.mark.parametrize("how", ["raise", "hang", "die", "nonsense"])
-def test_a_client_whose_app_fails_is_counted_with_zero(python: Path, how: str, tmp_path: Path) -> None:
-    """Whether it posts must not depend on what the app makes of its rows."""
-    out = tmp_path / "run"
-    options = [f"--flower-app={APPS / 'numpy_app'}", "--clients=3", "--iterations=1", f"--out={out}"]
-    node = f'misbehave="{how}" misbehave-at=1'
-    found = simulate(python, *options, f"--flower-node-config={node}", "--flower-seconds=20")
-    (last,) = found["iterations"]
-    assert (last["outcome"], last["count"], last["posts"]) == ("summed", 3, 3)
+def test_clients_whose_app_fails_post_and_are_counted_with_zero(python: Path, tmp_path: Path) -> None:
+    """Whether they post must not depend on what the app makes of their rows."""
+    options = [f"--flower-app={APPS / 'numpy_app'}", "--clients=6", "--iterations=1"]
+    hows = 'misbehave-1="raise" misbehave-2="hang" misbehave-3="die" misbehave-4="nonsense"'
+    options += [f"--flower-node-config={hows}", "--flower-seconds=20", f"--out={tmp_path / 'run'}"]
+    (last,) = simulate(python, *options)["iterations"]
+    assert (last["outcome"], last["count"], last["posts"]) == ("summed", 6, 6)
 
 
 @pytest.mark.parametrize(
@@ -161,12 +159,10 @@ def test_a_client_whose_app_fails_is_counted_with_zero(python: Path, how: str, t
 def test_what_an_app_does_wrong_is_a_failure_and_the_next_training_works(
     python: Path, how: str, says: str
 ) -> None:
-    wrong = app(python, node=(("misbehave", how),), seconds=3, gigabytes=2)
+    wrong = app(python, node=(("misbehave", how),), seconds=3 if how == "hang" else 120, gigabytes=2)
     trainer = FlowerTrainer(wrong, lambda rows: ("0", {"partition-id": 0}))
-    begun = time.monotonic()
     with pytest.raises(FlowerFailed, match=says):
         trainer.train(trainer.initial(), make_dataset(10))
-    assert time.monotonic() - begun < 60
     object.__setattr__(trainer, "app", app(python))  # the same trainer, whose app behaves now
     trainer._node_of = lambda rows: ("1", {"partition-id": 1, "misbehave": ""})
     assert trainer.train(trainer.initial(), make_dataset(10)).examples == 20
@@ -193,7 +189,7 @@ def test_a_client_has_something_to_post_whatever_its_app_does(python: Path, how:
         TASK, {name: np.zeros(shape) for name, shape in zip(layout.names, layout.shapes, strict=True)}
     )
     training.begin(model.to_bytes())
-    update = wait_for(training, 20)
+    update = wait_for(training, 20 if how == "hang" else 240)
     assert bool(update.values.any()) == (how == "")
     if how:
         assert "row 3" not in update.failure  # a log must not quote rows
@@ -239,15 +235,20 @@ def test_rows_that_a_killed_app_wrote_down_are_gone(
     python: Path, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     confine(kind, monkeypatch)
+    """Under ``unshare`` also if its parent is killed with it, as a client whose post is due does."""
     told = tmp_path / "told"
     node = (("partition-id", 0), ("misbehave", f"tell {told}"))
     trainer = FlowerTrainer(app(python, node=node, seconds=5, insecure_network=kind == "none"))
+    scratch = trainer._process._scratch
+    clean_up = scratch.cleanup
+    if kind == "unshare":
+        monkeypatch.setattr(scratch, "cleanup", lambda: None)
     with pytest.raises(FlowerFailed, match="took longer than 5 seconds"):
         trainer.train(trainer.initial(), make_dataset(10))
     rows = Path(told.read_text())
     assert rows.name == "0.npz", "they were there"
-    assert not rows.exists()
     assert not rows.parent.exists()
+    clean_up()
 
 
 def test_what_an_app_forked_does_not_hold_its_parent(

@@ -5,8 +5,9 @@ In this order, the first that works on this machine:
 1. bubblewrap (``bwrap``): namespaces of its own for network, processes and files. It sees the system's
    programs and libraries, its Python, itself and the data that it was given, all read-only; what it writes is
    gone with it.
-2. ``unshare``: namespaces of its own for network and processes. It sees all files that the user sees, and
-   sockets are files: what listens at one of them can be asked to use its network.
+2. ``unshare``: namespaces of its own for network and processes, and temporary files that are gone with it. It
+   sees all files that the user sees, and sockets are files: what listens at one of them can be asked to use
+   its network.
 3. nothing: only if the user says so (``--insecure-flower-network``); what it starts may then outlive it.
 
 With both it has no terminal either, in which it could type commands.
@@ -106,8 +107,9 @@ _SEALED: Final = (
 )
 _UNSHARED: Final = (
     *("unshare", "--map-root-user", "--net", "--pid", "--fork", "--kill-child", "--mount-proc"),
-    "setsid",
+    *("sh", "-c", 'mount -t tmpfs -o mode=700 tmpfs "${TMPDIR:-/tmp}" && exec setsid "$@"', "sh"),
 )
+"""Its temporary files are in memory: whoever kills it cannot clean up after it."""
 
 
 @cache

@@ -47,7 +47,6 @@ class FlowerProcess:
         app.check_digest()
         manifest = app.manifest()
         self.isolation = isolation_here(app)
-        # Rows that it writes down must not stay when it is killed.
         self._scratch = tempfile.TemporaryDirectory(prefix="anofel-app-", ignore_cleanup_errors=True)
         variables = environment()
         if not self.isolation.has_own_files:

@@ -23,8 +23,8 @@ def rows_of(partition: int) -> tuple[np.ndarray, np.ndarray]:
 def train(msg: Message, context: Context) -> Message:
     """Train, or misbehave as the node's settings say."""
     node = context.node_config
-    if node.get("misbehave-at", node["partition-id"]) == node["partition-id"]:
-        misbehave(str(node.get("misbehave", "")), str(node["anofel-rows"]))
+    how = node.get(f"misbehave-{node.get('partition-id')}", node.get("misbehave", ""))
+    misbehave(str(how), str(node["anofel-rows"]))
     features, wanted = rows_of(int(context.node_config["partition-id"]))
     weight, bias = (array.copy() for array in msg.content["arrays"].to_numpy_ndarrays())
     start = weight.copy()
