@@ -3,8 +3,8 @@
 Run: python tools/wheels.py dist [--target TARGET …]     (make wheels; needs rustup, maturin, ziglang, twine)
 
 Every wheel is built from the unpacked sdist, so an sdist that lacks something is noticed. The one of this
-machine is installed in a fresh environment, where it trains with real cryptography, runs the demo with every role a
-process, and audits both boards.
+machine is installed in a fresh environment, where it trains with real cryptography, runs the demo, in which
+every role is a process, and audits both boards.
 """
 
 import argparse

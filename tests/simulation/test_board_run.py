@@ -135,7 +135,9 @@ class NobodyFirst(Participation):
         return super().order(iteration, sizes) if iteration > 1 else []
 
 
-def test_payloads_are_checked_once_for_all_members(keys: KeyDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_payloads_are_checked_once_for_all_members(
+    keys: KeyDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
     checked: list[int] = []
     check = Lattice.check_payloads
 
