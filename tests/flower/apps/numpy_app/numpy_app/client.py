@@ -24,7 +24,7 @@ def train(msg: Message, context: Context) -> Message:
     """Train, or misbehave as the node's settings say."""
     node = context.node_config
     how = node.get(f"misbehave-{node.get('partition-id')}", node.get("misbehave", ""))
-    misbehave(str(how), str(node["anofel-rows"]))
+    misbehave(str(how), str(node.get("anofel-rows", "")))
     features, wanted = rows_of(int(context.node_config["partition-id"]))
     weight, bias = (array.copy() for array in msg.content["arrays"].to_numpy_ndarrays())
     start = weight.copy()
