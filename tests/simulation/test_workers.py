@@ -427,7 +427,7 @@ def wait_for_end(pid: int) -> None:
 def orphan() -> Iterator["subprocess.Popen[bytes]"]:
     """A worker whose simulation can be ended without a word."""
     process = subprocess.Popen(
-        [sys.executable, "-P", "-m", "anofel.simulation.workers.child"],
+        [sys.executable, "-P", "-m", "anofel.simulation.workers.worker"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         start_new_session=True,

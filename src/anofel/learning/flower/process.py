@@ -3,17 +3,15 @@
 import json
 import math
 import struct
-import subprocess
 import tempfile
-import threading
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from anofel.children import Child
 from anofel.learning.flower.isolation import Isolation, environment, isolation_of
 from anofel.learning.flower.settings import FlowerApp, FlowerRefused
 from anofel.learning.own_trainer import TrainerFailed
@@ -52,13 +50,12 @@ class FlowerProcess:
         if not self.isolation.has_own_files:
             variables["TMPDIR"] = self._scratch.name
         try:
-            self._process = subprocess.Popen(
+            self._child = Child(
                 [*self.isolation.prefix, app.python, str(_WORKER)],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,  # it may print rows
-                cwd=app.directory,
-                env=variables,
+                own_group=False,  # it ends with the training that it is part of
+                quiet=True,  # it may print rows
+                directory=app.directory,
+                environment=variables,
             )
         except OSError as error:
             self._scratch.cleanup()
@@ -87,48 +84,31 @@ class FlowerProcess:
     @property
     def is_alive(self) -> bool:
         """Whether the app still runs."""
-        return self._process.poll() is None
+        return self._child.is_alive
 
     def close(self) -> None:
         """End the app, and where it has a namespace of its own, all that it started."""
-        self._process.kill()
-        self._process.wait()
-        for stream in (self._process.stdin, self._process.stdout):
-            with suppress(OSError):
-                assert stream is not None
-                stream.close()
+        self._child.close()
         self._scratch.cleanup()
 
     def _converse(
         self, order: Mapping[str, Any], arrays: Arrays, seconds: int, like: Arrays | None
     ) -> tuple[dict[str, Any], Arrays]:
         """Write an order and read the answer; a timer ends an app that takes too long."""
-        stdin, stdout = self._process.stdin, self._process.stdout
-        assert stdin is not None
-        assert stdout is not None
-        late = threading.Event()
-        timer = threading.Timer(seconds, self._kill_late, [late])
-        timer.daemon = True
-        timer.start()
-        try:
-            _write(stdin, order, arrays)
-            head, made = _read(stdout, like)
-        except (OSError, ValueError, TypeError, KeyError) as error:
-            self.close()
-            if late.is_set():
-                raise self._failed(f"took longer than {seconds} seconds") from None
-            if isinstance(error, _Ended | OSError):
-                raise self._failed(f"ended with the code {self._process.returncode}") from None
-            raise self._failed("answered nonsense") from None
-        finally:
-            timer.cancel()
+        with self._child.within(seconds) as late:
+            try:
+                _write(self._child.orders, order, arrays)
+                head, made = _read(self._child.answers, like)
+            except (OSError, ValueError, TypeError, KeyError) as error:
+                self.close()
+                if late.is_set():
+                    raise self._failed(f"took longer than {seconds} seconds") from None
+                if isinstance(error, _Ended | OSError):
+                    raise self._failed(f"ended with the code {self._child.returncode}") from None
+                raise self._failed("answered nonsense") from None
         if "failed" in head:
             raise self._failed(f"failed: {head['failed']}")
         return head, made
-
-    def _kill_late(self, late: threading.Event) -> None:
-        late.set()
-        self._process.kill()
 
     def _failed(self, what: str) -> FlowerFailed:
         return FlowerFailed(f"The Flower app '{self._app.name}' {what}.")
