@@ -30,23 +30,19 @@ from anofel.games.parties import LoadedKeys, Party, PlayedClient, certify, make_
 from anofel.games.setting import TASKS, GameSetting, GameVenue, Rows
 from anofel.games.sight import IterationSeen, SeenOutcome
 from anofel.games.weak import NOTHING_PUT_BACK, Weakening
-from anofel.ids import TaskId
 from anofel.light_client.client import LightClient
 from anofel.models.integer_model import IntegerModel
-from anofel.phase1_setup.step1d_announcement import announce, post_model
 from anofel.phase3_access.step8prime_model import next_model
-from anofel.pki.certificates import Purpose, RoleKey
 from anofel.privacy.ledger import Charge
 from anofel.proofs.keys import KeyDirectory
 from anofel.roles.client.files import ROLE
 from anofel.roles.client.journal import Turn
 from anofel.roles.directory import RoleDirectory
-from anofel.simulation.committees import SimulatedCommittee, SimulatedMember, establish
-from anofel.simulation.parts import CommitteeSettings, SimulatedTask
-from anofel.simulation.people import SimulatedCertifier
+from anofel.simulation.committees import STEPS, SimulatedCommittee, SimulatedMember, establish
+from anofel.simulation.parts import CommitteeSettings
+from anofel.simulation.people import SimulatedCertifier, SimulatedOwner
 
 Kind = Literal["client", "committee"]
-COMMITTEE_STEPS: Final = ("aggregate", "open_count", "open_sum")
 _MEMORY: Final = Path("/dev/shm")  # noqa: S108 - directories of their own are made there
 
 
@@ -87,16 +83,6 @@ class CorruptedClient:
     said: list[str]
 
 
-@dataclass
-class _Owner:
-    """One task of the server S."""
-
-    role: RoleKey
-    task_id: TaskId
-    part: SimulatedTask
-    model: IntegerModel
-
-
 class Oracle:
     """One system; use it as a context manager, since its parties have directories."""
 
@@ -119,8 +105,12 @@ class Oracle:
         self.instructed: list[set[bytes]] = []
         """Who was told to train in each iteration."""
         self.committees: list[SimulatedCommittee] = []
-        self._owners: list[_Owner] = []
-        self._place: Path | None = None
+        self._owners: list[SimulatedOwner] = []
+        """S, once for each task."""
+        self._models: list[IntegerModel] = []
+        """The current model of each task."""
+        self._place: Path
+        """Where the parties have their directories, while this is a context."""
         self._is_accessed, self._registered = True, 0
         self._around: AbstractContextManager[Any] = weakening.around(self)
 
@@ -135,8 +125,7 @@ class Oracle:
     ) -> None:
         for party in self.parties.values():
             party.client.directory.close()
-        if self._place is not None:
-            shutil.rmtree(self._place, ignore_errors=True)
+        shutil.rmtree(self._place, ignore_errors=True)
         self._around.__exit__(kind, error, trace)
 
     # (setup, 1^λ)
@@ -182,19 +171,14 @@ class Oracle:
 
     def _announce(self) -> None:
         """S announces its tasks, one for each committee; they form the bundle."""
-        board = self.node.board
         for number, (part, committee) in enumerate(zip(self._parts, self.committees, strict=True)):
-            role, identity = self._venue.appoint(Purpose.OWNER, f"Owner {number + 1}")
-            body = announce(part.task, key_id=committee.key.key_id)
-            board.post_as(role, body)
-            task_id = body.task_id(board.genesis_hash, identity.subject)
-            first = part.first_model()
-            first = replace(first, values=first.values + number)  # or both models would be one blob
-            self._owners.append(_Owner(role, task_id, part, first))
+            name, key_id = f"Owner {number + 1}", committee.key.key_id
+            self._owners.append(SimulatedOwner.announcing(self._venue, name, part, key_id))
+            first = part.first_model()  # the others differ, or all models would be one blob
+            self._models.append(replace(first, values=first.values + number))
         self.node.next_block()
 
     def _register_client(self, aux: ClientAux) -> bytes:
-        assert self._place is not None
         self._registered += 1
         number = self._registered
         path = self._place / f"client-{number}"
@@ -257,18 +241,16 @@ class Oracle:
         """S posts the models that open the next iteration (step 1.d)."""
         if len(self.committees) < TASKS:
             raise QueryRefused("Register the committees first.")
-        board, following = self.node.board, self.bundle.iterations + 1
+        following = self.bundle.iterations + 1
         self._begin_seen(following)
-        models = []
-        for number, owner in enumerate(self._owners):
-            owner.model = self.choose_model(number, owner.model)
-            models.append(owner.model.to_bytes())
-            board.post_as(owner.role, post_model(owner.task_id, following, board.upload(models[-1])))
+        self._models = [self.choose_model(number, model) for number, model in enumerate(self._models)]
+        for owner, model in zip(self._owners, self._models, strict=True):
+            owner.post_model(self.node.board, following, model)
         self.node.next_block()
         sitting = Sitting.of(self.node.followed.state, self.bundle.number)
         seen = self.seen[-1]
         seen.opened_at, seen.client_root = sitting.iteration.opened_at, sitting.iteration.client_root
-        seen.models = tuple(models)
+        seen.models = tuple(model.to_bytes() for model in self._models)
 
     def _begin_seen(self, number: int) -> None:
         self.seen.append(IterationSeen(number))
@@ -284,11 +266,9 @@ class Oracle:
         Raises ``QueryRefused`` if none was begun since the last time.
         """
         self._close()
-        for step in COMMITTEE_STEPS:
-            for owner, committee in zip(self._owners, self.committees, strict=True):
-                seat = Seat.of(self.node.board.state, owner.task_id)
-                if not seat.position.progress.is_outcome:
-                    getattr(committee, step)(self.node.board, seat)
+        for _ in range(STEPS):
+            for task, committee in enumerate(self.committees):
+                committee.act(self.node.board, self.seat(task))
             self._block()
         return self._finish()
 
@@ -317,14 +297,14 @@ class Oracle:
             party.runs = False
         self._is_accessed = True
         self._end_seen(outcomes)
-        return Released(outcomes, tuple(owner.model for owner in self._owners))
+        return Released(outcomes, tuple(self._models))
 
     def seat(self, task: int) -> Seat:
         """Where a task stands on the board."""
-        return Seat.of(self.node.board.state, self._owners[task].task_id)
+        return self._owners[task].seat(self.node.board)
 
     def _outcome(self, task: int) -> SeenOutcome:
-        owner, seat = self._owners[task], self.seat(task)
+        seat = self.seat(task)
         opened_anyway = getattr(self.committees[task], "open_little", None)
         if seat.position.progress is Progress.TOO_FEW and seat.position.count is None and opened_anyway:
             return SeenOutcome(seat.position.progress.value, opened_anyway(seat))
@@ -333,7 +313,7 @@ class Oracle:
             opened = self.node.board.openings.open_sum(seat)
             total = None if opened is None else opened.vector
             if opened is not None and opened.made is not None:
-                owner.model = next_model(self.node.board, seat)
+                self._models[task] = next_model(self.node.board, seat)
         return SeenOutcome(seat.position.progress.value, seat.position.count, total)
 
     def _note_participants(self) -> None:
@@ -428,8 +408,3 @@ class Oracle:
         if not bundles:
             raise QueryRefused("Register the committees first.")
         return bundles[0]
-
-    @property
-    def board_bytes(self) -> list[bytes]:
-        """Every block so far."""
-        return [block.to_bytes() for block in self.node.blocks]

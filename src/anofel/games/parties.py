@@ -24,7 +24,7 @@ from anofel.models.parameters import Layout
 from anofel.network.transport import Refused
 from anofel.phase1_setup.step1b_certification import fresh_nonce, request_certificate
 from anofel.phase2_training.step4_local_training import contribute
-from anofel.phase2_training.step4_training_process import TrainingProcess
+from anofel.phase2_training.step4_training_process import NOT_READY, TrainingProcess
 from anofel.primitives import Commitment, MasterSecret
 from anofel.privacy.plan import Plan
 from anofel.privacy.protect import ProtectedUpdate
@@ -35,7 +35,6 @@ from anofel.roles.client.files import (
     ROLE,
     ClientSettings,
     accept_certificate,
-    load_certified,
     load_data,
     master_secret,
     salt_of,
@@ -77,7 +76,7 @@ class TrainingHere:
 
     def __init__(self, task: Task, dataset: Dataset) -> None:
         self._trainer, self._dataset, self._plan = trainer_of(task), dataset, Plan.of(task)
-        self._made: ProtectedUpdate | None = None
+        self._made = ProtectedUpdate.zero(self._plan, NOT_READY)
 
     def get_ready(self) -> Layout:
         """Return the tensors of the trainer's models."""
@@ -89,7 +88,6 @@ class TrainingHere:
 
     def take(self) -> ProtectedUpdate:
         """Take what training made."""
-        assert self._made is not None
         return self._made
 
     def close(self) -> None:
@@ -110,7 +108,7 @@ class QuickPostMaker(PostMaker):
 class PlayedClient(Client):
     """The client role; only waiting and training are the game's."""
 
-    maker_class: type[PostMaker] = QuickPostMaker
+    maker_class = QuickPostMaker
 
     @property
     def seen_by(self) -> PartyBoard:
@@ -125,20 +123,6 @@ class PlayedClient(Client):
     def linger(self, seconds: float) -> None:
         """Let the clock of this client go on."""
         self.seen_by.now += seconds * 1000 / self.board.genesis.interval_ms
-
-    @property
-    def maker(self) -> PostMaker:
-        """What makes posts."""
-        if self._maker is None:
-            self._maker = self.maker_class(
-                credential=self.credential,
-                load_rows=lambda: load_certified(self.directory.path, self.settings, self.credential.d),
-                prover=self._keys.submission_prover(threads=1),
-                ledger=self.ledger,
-                floors=self.settings.floors,
-                trainer=self.settings.trainer,
-            )
-        return self._maker
 
 
 @dataclass
@@ -196,12 +180,5 @@ def certify(directory: RoleDirectory, certifier: SimulatedCertifier, provers: Pr
         prover=provers.ownership,
     )
     signed = certifier.issue(request, nonce)
-    document = CertificateDocument(
-        genesis=directory.config.genesis_hash,
-        certifier=certifier.key.to_bytes(),
-        d=d.to_bytes(),
-        mpk=request.mpk.to_bytes(),
-        dt=DATASET_TYPE,
-        certificate=signed.to_secret_bytes(),
-    )
+    document = CertificateDocument.of(directory.config.genesis_hash, certifier.key, request, signed)
     accept_certificate(directory, settings, document)
