@@ -190,7 +190,7 @@ class Seat:
         excluded = {nullifier for nullifier, _ in self._agreement.excluded}
         submissions = self.iteration.submissions
         dealt = self.groups_of(nullifier for nullifier in submissions if nullifier not in excluded)
-        first = self.position.count_shares[: self.position.threshold]
+        first = self.position.count_shares[: self.shares.threshold]
         return tuple(
             CountedGroup(
                 agreed,
