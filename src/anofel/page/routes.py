@@ -22,7 +22,7 @@ from anofel.page.figure import figure
 from anofel.page.promise import PROMISES
 from anofel.page.source import MAX_LISTED, PageSource, find_posting, summaries, summary
 from anofel.page.words import STEPS, every, many, size
-from anofel.serving.numbers import decimal
+from anofel.serving.numbers import asked_number, decimal
 from anofel.serving.problems import PROBLEM, problem_content
 
 CSP: Final = (
@@ -161,7 +161,7 @@ async def card(request: Request) -> Response:
 async def blocks(request: Request) -> Response:
     """List blocks, newest first."""
     source = source_of(request)
-    before = _number(request, "before", source.height + 1)
+    before = asked_number(request, "before", source.height + 1)
     if before is None:
         return await _missing(request, "before is the height of a block.")
     listed = await run_in_threadpool(summaries, source, min(before, source.height + 1), LISTED)
@@ -238,7 +238,7 @@ async def get_board(request: Request) -> Response:
 async def get_summaries(request: Request) -> Response:
     """Return what is in the blocks below a height, newest first."""
     source = source_of(request)
-    before, limit = _number(request, "before", source.height + 1), _number(request, "limit", LISTED)
+    before, limit = asked_number(request, "before", source.height + 1), asked_number(request, "limit", LISTED)
     if before is None or limit is None or not 1 <= limit <= MAX_LISTED:
         return _problem(400, "bad-parameter", f"before is a height, limit at most {MAX_LISTED}.")
     return _json(await run_in_threadpool(summaries, source, min(before, source.height + 1), limit))
@@ -262,13 +262,6 @@ def _json(value: object) -> Response:
 
 def _problem(status: int, code: str, detail: str) -> Response:
     return Response(problem_content(status, code, detail), status, {"Cache-Control": "no-store"}, PROBLEM)
-
-
-def _number(request: Request, name: str, default: int) -> int | None:
-    text = request.query_params.get(name)
-    if text is None:
-        return default
-    return decimal(text)
 
 
 def _id(text: str) -> PostingId | None:
