@@ -159,10 +159,6 @@ class Adversary(ABC):
         return 0.5
 
 
-class DINDAdversary(Adversary):
-    """An adversary of DINDGame."""
-
-
 class Linker(Adversary):
     """Looks for something that the challenge has in common with earlier posts of cl_0 or cl_1 alone."""
 
