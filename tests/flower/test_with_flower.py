@@ -159,7 +159,7 @@ def test_clients_whose_app_fails_post_and_are_counted_with_zero(python: Path, tm
 def test_what_an_app_does_wrong_is_a_failure_and_the_next_training_works(
     python: Path, how: str, says: str
 ) -> None:
-    wrong = app(python, node=(("misbehave", how),), seconds=3 if how == "hang" else 120, gigabytes=2)
+    wrong = app(python, node=(("misbehave", how),), seconds=3 if how == "hang" else 300, gigabytes=2)
     trainer = FlowerTrainer(wrong, lambda rows: ("0", {"partition-id": 0}))
     with pytest.raises(FlowerFailed, match=says):
         trainer.train(trainer.initial(), make_dataset(10))

@@ -30,7 +30,7 @@ def url(history: Path) -> Iterator[str]:
             document += line
         yield json.loads(document)["url"]
         process.terminate()
-        assert process.wait(60) == 0
+        assert process.wait(600) == 0
 
 
 @pytest.fixture(scope="module")
