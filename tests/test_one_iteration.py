@@ -135,7 +135,7 @@ def test_an_iteration_gives_the_sum_of_the_integers_and_the_next_model(
         statement = BallotStatement(context, membership.type_commitment, bundle)
         opening = TypeOpening(dataset_type=7, blinding=rho.to_secret_bytes())
         ballot = statement.cast(0 if real else None, opening).ballot
-        board.append(Posting(membership, context, scheme.encrypt(prepared, values), ballot))
+        board.append(Posting(membership, context, prepared.encrypt(values), ballot))
 
     # Admission, then steps 6 and 7.
     verifier = keys.submission_verifier()

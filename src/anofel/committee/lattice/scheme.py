@@ -11,7 +11,6 @@ from anofel.committee.interface import (
     Bytes,
     CheckedPayload,
     CommitteeKey,
-    Contribution,
     Envelope,
     Int64Vector,
     Report,
@@ -27,13 +26,12 @@ from anofel.committee.lattice.total import LatticeAccumulator, LatticeSum
 from anofel.committee.threshold import ThresholdScheme
 
 
-class Lattice(ThresholdScheme[LatticeKey, LatticeShare, LatticePrepared, LatticeSum, core.CheckedSumShare]):
+class Lattice(ThresholdScheme[LatticeKey, LatticeShare, LatticeSum, core.CheckedSumShare]):
     """The default scheme; implements ``Scheme``."""
 
     name = NAME
     proves_norm = True
     share_type = LatticeShare
-    preparation_type = LatticePrepared
     sum_type = LatticeSum
     checked_type = core.CheckedSumShare
 
@@ -71,10 +69,6 @@ class Lattice(ThresholdScheme[LatticeKey, LatticeShare, LatticePrepared, Lattice
     ) -> LatticePrepared:
         """Make all that does not depend on the update."""
         return contribution.prepare(self.own(key), context, limits, bit)
-
-    def seal(self, prepared: LatticePrepared, values: Int64Vector) -> Contribution:
-        """Encode, mask and switch the update."""
-        return contribution.encrypt(prepared, values)
 
     def verify_envelope(
         self, key: CommitteeKey, context: PostContext, limits: TaskLimits, envelope: Envelope
