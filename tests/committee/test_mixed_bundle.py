@@ -76,7 +76,7 @@ def test_a_bundle_of_both_schemes_counts_and_adds_exactly(lattice: Committee, pa
             with pytest.raises(EnvelopeRefused):
                 scheme.verify_envelope(key, at(1 - position, a_post(number)), limit, made.envelope)
             accumulators[position].add(scheme.verify_payload(key, post, limit, made.envelope, made.payload))
-            bits[position][post.nullifier] = statement.bit(ballot, position)
+            bits[position][post.nullifier] = count.bit_of(ballot, position)
     count.verify_ballots(statements)
     for position, committee in enumerate(committees):
         total = accumulators[position].finish()

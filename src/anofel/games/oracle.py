@@ -26,7 +26,7 @@ from anofel.board.seat import Seat, Sitting
 from anofel.board.state import Bundle, Phase, Progress, State
 from anofel.errors import AnofelError
 from anofel.games.node import Node, PartyBoard
-from anofel.games.parties import LoadedKeys, Party, PlayedClient, certify, make_directory
+from anofel.games.parties import LoadedKeys, Party, PartyPlace, PlayedClient, certify, make_directory
 from anofel.games.setting import TASKS, GameSetting, GameVenue, Rows
 from anofel.games.sight import IterationSeen, SeenOutcome
 from anofel.games.weak import NOTHING_PUT_BACK, Weakening
@@ -192,31 +192,20 @@ class Oracle:
         unlock = make_directory(path, aux.rows, self.node.board.genesis_hash, settings)
         with RoleDirectory.open(path / "role", unlock, role=ROLE) as directory:
             certify(directory, self._certifier, self.keys.provers)
-        made = Party(
-            f"client {number}",
-            aux.task,
-            aux.rows,
-            path,
-            unlock,
-            cast(PlayedClient, None),
-            b"",
-            cover=aux.cover,
-        )
-        made.client = self._start(made)
-        made.client.seen_by.now = self.node.height + secrets.randbelow(1000) / 1000
-        made.client.send_registration()
+        place, said = PartyPlace(path, unlock, aux.cover), list[str]()
+        client = self._start(place, said)
+        client.seen_by.now = self.node.height + secrets.randbelow(1000) / 1000
+        client.send_registration()
         self._block()
-        made.commitment = made.client.own_commitment().to_bytes()
+        made = Party(f"client {number}", aux.task, aux.rows, place, client, said)
         self.parties[made.commitment] = made
         return made.commitment
 
-    def _start(self, party: Party) -> PlayedClient:
+    def _start(self, place: PartyPlace, said: list[str]) -> PlayedClient:
         source = "" if self.weakening.proxy else f"192.0.2.{self._registered}"
         board = PartyBoard(self.node, cast(KeyDirectory, self.keys), source)
-        directory = RoleDirectory.open(party.path / "role", party.unlock, role=ROLE)
-        return self.weakening.client(
-            directory, cast(LightClient, board), party.said.append, cover=party.cover
-        )
+        directory = RoleDirectory.open(place.path / "role", place.unlock, role=ROLE)
+        return self.weakening.client(directory, cast(LightClient, board), said.append, cover=place.cover)
 
     # (train, cl, aux)
 
@@ -339,7 +328,7 @@ class Oracle:
         found.is_honest = False
         client, stored = found.client, found.client.directory.secrets
         return CorruptedClient(
-            path=found.path,
+            path=found.place.path,
             secrets={name: stored[name].reveal() for name in stored},
             turns=client.journal.turns(),
             charges=client.ledger.charges(),
@@ -390,7 +379,7 @@ class Oracle:
         party = self._party(client)
         party.client.directory.close()
         sent = party.client.seen_by.sent
-        party.client = self._start(party)
+        party.client = self._start(party.place, party.said)
         party.client.seen_by.sent.extend(sent)
 
     def _block(self) -> None:

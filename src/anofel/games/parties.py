@@ -125,6 +125,15 @@ class PlayedClient(Client):
         self.seen_by.now += seconds * 1000 / self.board.genesis.interval_ms
 
 
+@dataclass(frozen=True)
+class PartyPlace:
+    """Where a client's process is started, and how."""
+
+    path: Path
+    unlock: KeyFile = field(repr=False)
+    cover: bool
+
+
 @dataclass
 class Party:
     """A registered client; ``name`` is what the oracle calls it, the board knows it by its commitment."""
@@ -132,15 +141,16 @@ class Party:
     name: str
     task: int
     rows: Rows = field(repr=False)
-    path: Path
-    unlock: KeyFile = field(repr=False)
+    place: PartyPlace
     client: PlayedClient
-    commitment: bytes
-    said: list[str] = field(default_factory=list)
+    said: list[str]
+    commitment: bytes = field(init=False)
     is_honest: bool = True
-    cover: bool = False
     runs: bool = False
     """Whether its process runs."""
+
+    def __post_init__(self) -> None:
+        self.commitment = self.client.own_commitment().to_bytes()
 
     def poll(self, now: float) -> None:
         """Let the role do what it does once in a block; a board that is away is borne (``Role.run``)."""

@@ -46,7 +46,11 @@ def train_unit(trainer: Trainer, parameters: Parameters, dataset: Dataset, plan:
     """
     if plan.spec.unit == "record":
         dataset = at_most(dataset, plan.spec.records_per_client)
-    local = _train(trainer, parameters, dataset, plan)
+        if not isinstance(trainer, RecordTrainer):
+            raise InvalidInput("The unit 'record' needs a trainer that clips every record (train_records).")
+        local = trainer.train_records(parameters, dataset, plan.update_norm, float(plan.spec.sampling_rate))
+    else:
+        local = trainer.train(parameters, dataset)
     if plan.metrics is None:
         return local
     if not isinstance(trainer, Predictor):
@@ -55,14 +59,6 @@ def train_unit(trainer: Trainer, parameters: Parameters, dataset: Dataset, plan:
     if plan.spec.unit == "record":
         return replace(local, metrics=(*measured.sum(axis=0).tolist(), float(len(dataset))))
     return replace(local, metrics=tuple(measured.mean(axis=0).tolist()))
-
-
-def _train(trainer: Trainer, parameters: Parameters, dataset: Dataset, plan: Plan) -> LocalUpdate:
-    if plan.spec.unit != "record":
-        return trainer.train(parameters, dataset)
-    if not isinstance(trainer, RecordTrainer):
-        raise InvalidInput("The unit 'record' needs a trainer that clips every record (train_records).")
-    return trainer.train_records(parameters, dataset, plan.update_norm, float(plan.spec.sampling_rate))
 
 
 def encode(local: LocalUpdate, layout: Layout, plan: Plan) -> Integers:
