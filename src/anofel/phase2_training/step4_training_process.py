@@ -226,7 +226,7 @@ def main() -> None:
     """Answer the orders on standard input until it ends."""
     give_way()  # the client goes on asking for blocks at its times, however busy this is
     pupil = _Pupil()
-    obey_orders(lambda order: pupil.obey(msgspec.msgpack.decode(order, type=_Order)))
+    obey_orders(pupil.obey)
 
 
 class _Pupil:
@@ -236,16 +236,14 @@ class _Pupil:
     trainer: Trainer
     dataset: Dataset
 
-    def obey(self, order: _Order) -> bytes | None:
-        answer = self._answer(order)
-        return None if answer is None else msgspec.msgpack.encode(answer)
-
-    def _answer(self, order: _Order) -> _Answer | None:
-        if isinstance(order, _Start):
-            return self._start(order)
+    def obey(self, data: bytes) -> bytes | None:
+        order = msgspec.msgpack.decode(data, type=_Order)
         if isinstance(order, SentRows):
             self.dataset = order.dataset(self.task.schema)
             return None
+        return msgspec.msgpack.encode(self._start(order) if isinstance(order, _Start) else self._train(order))
+
+    def _train(self, order: _Train) -> _Answer:
         try:
             made = contribute(
                 self.trainer, IntegerModel.from_bytes(order.model), self.dataset, Plan.of(self.task)
