@@ -49,7 +49,7 @@ from anofel.privacy.plan import Plan
 from anofel.studies.catalogue import study_named
 from anofel.studies.dataset import Dataset
 from anofel.studies.fetch import fetch, is_fetched
-from anofel.studies.load import encoded, study_rows
+from anofel.studies.load import study_rows
 from anofel.tasks.schema import ImageSchema, Schema
 from anofel.tasks.task import Task
 
@@ -85,7 +85,7 @@ def load(experiment: Experiment, seed: int, *, validate: bool = False) -> tuple[
 def _rows(study: str, schema: Schema, seed: int) -> tuple[Dataset, Dataset]:
     """Load and transform a study once for all seeds; those with images have test rows of their own."""
     train, test = study_rows(study_named(study), schema, seed)
-    return encoded(train).transformed(), encoded(test).transformed()
+    return train.dataset.transformed(), test.dataset.transformed()
 
 
 class Run:
