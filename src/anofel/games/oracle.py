@@ -27,7 +27,7 @@ from anofel.board.state import Bundle, Phase, Progress, State
 from anofel.errors import AnofelError
 from anofel.games.node import Node, PartyBoard
 from anofel.games.parties import LoadedKeys, Party, PartyPlace, PlayedClient, certify, make_directory
-from anofel.games.setting import TASKS, GameSetting, GameVenue, Rows
+from anofel.games.setting import TASKS, GameSetting, GameVenue, Patients
 from anofel.games.sight import IterationSeen, SeenOutcome
 from anofel.games.weak import NOTHING_PUT_BACK, Weakening
 from anofel.light_client.client import LightClient
@@ -42,7 +42,7 @@ from anofel.simulation.committees import STEPS, SimulatedCommittee, SimulatedMem
 from anofel.simulation.parts import CommitteeSettings
 from anofel.simulation.people import SimulatedCertifier, SimulatedOwner
 
-Kind = Literal["client", "committee"]
+PartyKind = Literal["client", "committee"]
 _MEMORY: Final = Path("/dev/shm")  # noqa: S108 - directories of their own are made there
 
 
@@ -56,7 +56,7 @@ class QueryRefused(AnofelError):
 class ClientAux:
     """What registers a client: "its certified dataset and the certification information"."""
 
-    rows: Rows = field(repr=False)
+    rows: Patients = field(repr=False)
     task: int = 0
     first_wait: int = 0
     cover: bool = False
@@ -146,7 +146,7 @@ class Oracle:
 
     # (register, p, aux)
 
-    def register(self, party: Kind, aux: ClientAux | None = None) -> bytes:
+    def register(self, party: PartyKind, aux: ClientAux | None = None) -> bytes:
         """(register, p, aux): "anytime and as many times as desired".
 
         Returns how the board knows the party: a client's commitment, or the id of a committee's key.

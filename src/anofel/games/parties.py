@@ -15,7 +15,7 @@ from anofel.board.attachments import AttachmentMissing
 from anofel.disk.keystore import KeyFile
 from anofel.errors import PeerUnreachable
 from anofel.games.node import PartyBoard
-from anofel.games.setting import SCHEMA, Rows, as_csv
+from anofel.games.setting import SCHEMA, Patients, as_csv
 from anofel.ids import GenesisHash
 from anofel.learning.build import trainer_of
 from anofel.learning.certified import dataset_digest
@@ -140,7 +140,7 @@ class Party:
 
     name: str
     task: int
-    rows: Rows = field(repr=False)
+    rows: Patients = field(repr=False)
     place: PartyPlace
     client: PlayedClient
     said: list[str]
@@ -159,7 +159,7 @@ class Party:
             self.client.work()
 
 
-def make_directory(path: Path, rows: Rows, genesis: GenesisHash, settings: dict[str, Setting]) -> KeyFile:
+def make_directory(path: Path, rows: Patients, genesis: GenesisHash, settings: dict[str, Setting]) -> KeyFile:
     """Make a client's directory, as ``anofel client init`` does where the keys are the board's."""
     path.mkdir(parents=True)
     data, unlock = path / "rows.csv", KeyFile.generate(path / "key")

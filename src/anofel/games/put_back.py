@@ -20,13 +20,14 @@ from anofel.games.setting import FEW_ROWS, POST_FROM, WINDOW
 from anofel.games.weak import Weakening, replaced
 from anofel.ids import TaskId
 from anofel.messages import Blob, KeyAuthor, Posting, Submission, make_posting
+from anofel.models.parameters import Integers
 from anofel.phase1_setup.step1b_certification import Credential
 from anofel.phase2_training import step5_submission
 from anofel.phase2_training.step5_submission import Membership, post_submission
 from anofel.primitives import MessageSecret, Scope
 from anofel.privacy import protect
 from anofel.privacy.plan import Plan
-from anofel.privacy.protect import Integers, NoiseTooWide
+from anofel.privacy.protect import NoiseTooWide
 from anofel.roles.client import role as client_role
 from anofel.roles.client import turn as client_turn
 from anofel.roles.client.journal import Turn

@@ -32,7 +32,7 @@ from anofel.ids import BlobHash, GenesisHash, PostingId
 from anofel.light_client.nodes import ask_in_turn, ask_some
 from anofel.messages import Block, Genesis, Posting
 from anofel.messages.postings import posting_id
-from anofel.network.transport import Believe, Body, Refused, Transport
+from anofel.network.transport import Believe, Content, Refused, Transport
 from anofel.proofs.keys import KeyRole, StatementName, pin_name, served_name
 
 MAX_SYNC_BYTES: Final = 64 << 20
@@ -269,7 +269,7 @@ def send_posting(transport: Transport, posting: Posting, takers: int, believe: B
 def send_blob(
     transport: Transport,
     sha256: BlobHash,
-    data: Body,
+    data: Content,
     read: Callable[[bytes], T],
     believe: Believe,
     ticket: bytes = b"",

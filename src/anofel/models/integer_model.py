@@ -31,10 +31,8 @@ from anofel._core import update_rule
 from anofel.disk.files import read_small_file
 from anofel.errors import InvalidInput, OutOfRange
 from anofel.framing import Malformed, Reader, Writer
-from anofel.models.parameters import Layout, Parameters
+from anofel.models.parameters import Integers, Layout, Parameters
 from anofel.tasks.task import RateChange
-
-Integers = NDArray[np.int64]
 
 _MAGIC = b"anofel.model.1\0\0"
 _MAX_TENSORS = 4096

@@ -8,19 +8,16 @@ from dataclasses import dataclass, replace
 from typing import Final, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from anofel.errors import AnofelError, InvalidInput
 from anofel.learning.metrics import record_metrics
 from anofel.learning.sampling import at_most
 from anofel.learning.trainer import LocalUpdate, Predictor, RecordTrainer, Trainer
-from anofel.models.parameters import Layout, Parameters
+from anofel.models.parameters import Integers, Layout, Parameters, Vector
 from anofel.privacy.announced import TAIL
-from anofel.privacy.clipping import NormCheckFailed, Vector, clip, round_stochastically, round_within
+from anofel.privacy.clipping import NormCheckFailed, clip, round_stochastically, round_within
 from anofel.privacy.plan import Plan
 from anofel.studies.dataset import Dataset
-
-Integers = NDArray[np.int64]
 
 _FLOAT_SLACK = 1e-9
 """Relative error allowed to the floating-point sum of clipped gradients when it is re-checked."""

@@ -10,7 +10,7 @@ from anofel.games.adversaries.posts import mean
 from anofel.games.adversary import Adversary, Evidence, Strategy
 from anofel.games.oracle import ClientAux, Oracle
 from anofel.games.rules import DINDGame, Game
-from anofel.games.setting import FEW_ROWS, MANY_ROWS, GameSetting, Rows, as_csv, some_rows
+from anofel.games.setting import FEW_ROWS, MANY_ROWS, GameSetting, Patients, as_csv, some_rows
 from anofel.games.weak import replaced
 from anofel.learning.build import trainer_of
 from anofel.models.integer_model import IntegerModel
@@ -32,7 +32,7 @@ class Datasets(Strategy):
     game = "dind"
     plays_per_setup = 30
     helping: tuple[bytes, ...] = ()
-    datasets: tuple[Rows, Rows] = ((), ())
+    datasets: tuple[Patients, Patients] = ((), ())
     """What the adversary chose in this play."""
     _played: int = 0
     helpers: ClassVar[int] = 1
@@ -43,7 +43,7 @@ class Datasets(Strategy):
             oracle.register("client", ClientAux(some_rows(20, 7 + number))) for number in range(self.helpers)
         )
 
-    def pair(self, seed: int) -> tuple[Rows, Rows]:
+    def pair(self, seed: int) -> tuple[Patients, Patients]:
         """Return D_0 and D_1: the same patients with opposite labels. A certifier signs no rows twice."""
         rows = some_rows(20, seed)
         return rows, tuple((age, pressure, 1 - ill) for age, pressure, ill in rows)
@@ -63,7 +63,7 @@ class Datasets(Strategy):
 class ManyRows(Datasets):
     """D_0 has few rows, D_1 has many."""
 
-    def pair(self, seed: int) -> tuple[Rows, Rows]:
+    def pair(self, seed: int) -> tuple[Patients, Patients]:
         """Return both."""
         return some_rows(FEW_ROWS, seed), some_rows(MANY_ROWS, seed)
 
@@ -73,7 +73,7 @@ class Failing(Datasets):
 
     helpers = 2
 
-    def pair(self, seed: int) -> tuple[Rows, Rows]:
+    def pair(self, seed: int) -> tuple[Patients, Patients]:
         """Return both."""
         rows = some_rows(20, seed)
         return rows, ((MARKED_AGE, 100, 1), *rows[1:])
@@ -109,7 +109,7 @@ def failing_trainer(task: Any) -> Any:
     return _Fails(trainer_of(task))
 
 
-def _dataset(rows: Rows, task: Task) -> Dataset:
+def _dataset(rows: Patients, task: Task) -> Dataset:
     return load_file(MemoryFile("rows.csv", as_csv(rows)), task.schema)
 
 
@@ -162,7 +162,7 @@ class SumLikelihood(Adversary):
         distances = [float(np.linalg.norm(rest - self._update(evidence, rows))) for rows in strategy.datasets]
         return int(distances[1] < distances[0])
 
-    def _update(self, evidence: Evidence, rows: Rows) -> Any:
+    def _update(self, evidence: Evidence, rows: Patients) -> Any:
         task = evidence.oracle.setting.task(0)
         model = IntegerModel.from_bytes(evidence.challenge.models[0])
         return make_update(trainer_of(task), model, _dataset(rows, task), Plan.of(task)).astype(np.float64)

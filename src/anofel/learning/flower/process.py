@@ -17,7 +17,7 @@ from anofel.learning.flower.settings import FlowerApp, FlowerRefused
 from anofel.learning.own_trainer import TrainerFailed
 from anofel.tasks.task import MAX_PARAMETERS
 
-Arrays = dict[str, NDArray[Any]]
+NamedArrays = dict[str, NDArray[Any]]
 START_SECONDS: Final = 240
 """How long an app may take until it has said what it trains; importing PyTorch alone takes seconds."""
 _MAX_HEADER: Final = 1 << 22
@@ -75,7 +75,7 @@ class FlowerProcess:
             self.close()
             raise
 
-    def train(self, who: str, node: Mapping[str, Any], arrays: Arrays) -> tuple[Arrays, int]:
+    def train(self, who: str, node: Mapping[str, Any], arrays: NamedArrays) -> tuple[NamedArrays, int]:
         """Let a client train; give its arrays and how many examples it says. Raises ``FlowerFailed``."""
         head, made = self._converse({"who": who, "node": dict(node)}, arrays, self._app.seconds, self.first)
         examples = head.get("examples")
@@ -92,8 +92,8 @@ class FlowerProcess:
         self._scratch.cleanup()
 
     def _converse(
-        self, order: Mapping[str, Any], arrays: Arrays, seconds: int, like: Arrays | None
-    ) -> tuple[dict[str, Any], Arrays]:
+        self, order: Mapping[str, Any], arrays: NamedArrays, seconds: int, like: NamedArrays | None
+    ) -> tuple[dict[str, Any], NamedArrays]:
         """Write an order and read the answer; a timer ends an app that takes too long."""
         with self._child.within(seconds) as late:
             try:
@@ -118,7 +118,7 @@ class _Ended(ValueError):
     """The app's pipe ended."""
 
 
-def _write(stream: IO[bytes], header: Mapping[str, Any], arrays: Arrays) -> None:
+def _write(stream: IO[bytes], header: Mapping[str, Any], arrays: NamedArrays) -> None:
     ordered = [(name, np.asarray(array, order="C")) for name, array in arrays.items()]
     listed = [(name, array.dtype.newbyteorder("<").str, array.shape) for name, array in ordered]
     head = json.dumps({**header, "arrays": listed}).encode()
@@ -128,7 +128,7 @@ def _write(stream: IO[bytes], header: Mapping[str, Any], arrays: Arrays) -> None
     stream.flush()
 
 
-def _read(stream: IO[bytes], like: Arrays | None) -> tuple[dict[str, Any], Arrays]:
+def _read(stream: IO[bytes], like: NamedArrays | None) -> tuple[dict[str, Any], NamedArrays]:
     """Read a frame; its arrays are those of ``like``, or a first model of a size that is possible."""
     length = int(struct.unpack(">I", _exactly(stream, 4))[0])
     if length > _MAX_HEADER:
@@ -146,7 +146,7 @@ def _read(stream: IO[bytes], like: Arrays | None) -> tuple[dict[str, Any], Array
         raise ValueError("arrays")
     if sum(math.prod(shape) for _, _, shape in listed) > MAX_PARAMETERS:
         raise ValueError("arrays")
-    arrays: Arrays = {}
+    arrays: NamedArrays = {}
     for name, kind, shape in listed:
         if (
             kind not in _KINDS

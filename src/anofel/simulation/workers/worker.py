@@ -85,7 +85,7 @@ class Worker:
         """Do one order; whatever goes wrong is an answer."""
         return orders.encode(self._answer(data))
 
-    def _answer(self, data: bytes) -> orders.Answer:
+    def _answer(self, data: bytes) -> orders.Reply:
         try:
             return self._do(orders.read_order(data))
         except AnofelError as error:
@@ -95,7 +95,7 @@ class Worker:
         except Exception as error:  # a trainer is anybody's code
             return orders.Failed("", f"{fault(error)}.")
 
-    def _do(self, order: orders.Order) -> orders.Answer:
+    def _do(self, order: orders.Order) -> orders.Reply:
         match order:
             case orders.Start():
                 return self._start(order)
@@ -115,7 +115,7 @@ class Worker:
             case orders.Sign():
                 return self._sign(order)
 
-    def _start(self, order: orders.Start) -> orders.Answer:
+    def _start(self, order: orders.Start) -> orders.Reply:
         if order.version != orders.VERSION:
             raise InvalidInput("The worker has another version of anofel than the simulation.")
         sys.path.extend(name for name in order.path if name not in sys.path)
@@ -131,7 +131,7 @@ class Worker:
         on_failure = self._failures.append if forgives else None
         return _Task(SimulatedTask(task, (), own_trainer=trainer, on_failure=on_failure), partitions)
 
-    def _ask(self, order: orders.Ask) -> orders.Answer:
+    def _ask(self, order: orders.Ask) -> orders.Reply:
         task = self._tasks[order.task]
         rows = order.rows.dataset(task.part.task.schema)
         task.partitions.put(rows, order.place, order.of)
@@ -142,19 +142,19 @@ class Worker:
             asked.mpk.to_bytes(), asked.d.to_bytes(), asked.dt.number, asked.ownership.to_bytes()
         )
 
-    def _register(self, order: orders.Register) -> orders.Answer:
+    def _register(self, order: orders.Register) -> orders.Reply:
         client = self._applicants.pop(order.client).take(Certificate.from_bytes(order.certificate))
         self._clients[order.client] = client
         return orders.Posted(client.registration(self._view.state, self._provers).data)
 
-    def _look(self, order: orders.Look) -> orders.Answer:
+    def _look(self, order: orders.Look) -> orders.Reply:
         view = self._view
         for key in order.keys:
             view.attachments.add(key)
         view.state = snapshot.decode(order.state, view.genesis, Header.from_bytes(order.header))
         return orders.Done()
 
-    def _seal(self, order: orders.TrainAndSeal) -> orders.Answer:
+    def _seal(self, order: orders.TrainAndSeal) -> orders.Reply:
         client, place = self._clients[order.client], self._trained[order.client]
         sitting, task = Sitting.of(self._view.state, BUNDLE), self._tasks[place].part
         prepared = client.prepare(self._view, sitting, order.target, self._provers)
@@ -163,7 +163,7 @@ class Worker:
         sealed = self._sealed[order.client] = seal_submission(prepared, update)
         return orders.Sealed(sealed.payloads, " ".join(self._failures))
 
-    def _sign(self, order: orders.Sign) -> orders.Answer:
+    def _sign(self, order: orders.Sign) -> orders.Reply:
         blobs = [Blob.from_bytes(blob) for blob in order.blobs]
         self._view.stored = {blob.sha256: blob for blob in blobs}
         return orders.Posted(post_submission(self._view, self._sealed.pop(order.client)).data)
