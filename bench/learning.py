@@ -43,7 +43,6 @@ from _learning_tasks import (
 
 from anofel.errors import AnofelError
 from anofel.learning.splits import split_rows
-from anofel.models.averaging import mean_of
 from anofel.models.integer_model import IntegerModel
 from anofel.privacy.plan import Plan
 from anofel.studies.catalogue import study_named
@@ -255,7 +254,7 @@ class Run:
             scores.append(round(step.score, 6))
             if len(scores) > releases // 2:
                 models.append(IntegerModel.from_bytes(step.model))
-                averaged.append(round(judge.score(mean_of(models).parameters()), 6))
+                averaged.append(round(judge.score(IntegerModel.average(models).parameters()), 6))
             note(f"record: iteration {len(scores)} of {releases}, {step.score:.4f} {averaged[-1:]}")
         seconds = time.process_time() - begin
         self.add("record", epsilon, scores, task=task, seconds=seconds)
