@@ -32,7 +32,6 @@ from anofel.models.parameters import Layout
 from anofel.phase1_setup.step1b_certification import Credential
 from anofel.phase1_setup.step1b_registration import make_registration
 from anofel.phase2_training.step5_submission import (
-    Mask,
     Membership,
     PreparedSubmission,
     SealedSubmission,
@@ -241,13 +240,11 @@ class Iteration:
             0, TypeOpening(dataset_type=DT, blinding=proven.rho.to_secret_bytes())
         )
         masks = [
-            Mask(committee.scheme, committee.scheme.prepare(committee.key, context, self.limits, bit))
+            committee.scheme.prepare(committee.key, context, self.limits, bit)
             for committee, context, bit in zip(self.committees, contexts, cast.bits, strict=True)
         ]
         zeros = np.zeros(self.length, dtype=np.int64)
-        decoys = tuple(
-            mask.scheme.encrypt(mask.prepared, zeros) if place else None for place, mask in enumerate(masks)
-        )
+        decoys = tuple(mask.encrypt(zeros) if place else None for place, mask in enumerate(masks))
         return PreparedSubmission(membership, cast.ballot, decoys, masks[0], 0)
 
     def post_context(self, membership: Membership, position: int) -> PostContext:

@@ -102,7 +102,7 @@ def _encryption_alone(case: Case, committee: Committee, crowd: Crowd) -> float:
 
     def encrypt() -> None:
         prepared = committee.scheme.prepare(committee.key, context, alone.limits)
-        committee.scheme.encrypt(prepared, alone.vector)
+        prepared.encrypt(alone.vector)
 
     return _least_cpu(3, encrypt)
 

@@ -178,7 +178,7 @@ def measure_scheme(committee: Committee, length: int, adds: int) -> Iterator[Row
     prepare = best(3, lambda: scheme.prepare(key, a_post(0), limits))
     queue = iter(prepared)
     contributions = []
-    encrypt = best(DISTINCT, lambda: contributions.append(scheme.encrypt(next(queue), vector)))
+    encrypt = best(DISTINCT, lambda: contributions.append(next(queue).encrypt(vector)))
     envelope, payload = contributions[0].envelope, contributions[0].payload
     yield Row(f"{label}: prepare", prepare, "s")
     yield Row(f"{label}: encrypt", encrypt, "s")
@@ -292,16 +292,16 @@ def measure_proofs(committee: Committee, length: int) -> Iterator[Row]:
 
     proven: list[Any] = []
     queue = ready(limits)
-    with_proof = cpu(DISTINCT, lambda: proven.append(scheme.encrypt(next(queue), vector)))
+    with_proof = cpu(DISTINCT, lambda: proven.append(next(queue).encrypt(vector)))
     queue = ready(plain)
-    without = cpu(DISTINCT, lambda: scheme.encrypt(next(queue), vector))
+    without = cpu(DISTINCT, lambda: next(queue).encrypt(vector))
     preparing = cpu(3, lambda: scheme.prepare(key, a_post(0), limits, bits[0]))
     preparing -= cpu(3, lambda: scheme.prepare(key, a_post(0), plain, bits[0]))
     yield Row(f"{label}: prove a contribution, CPU", with_proof - without + max(0.0, preparing), "s")
     queue = ready(limits)
-    wall = best(DISTINCT, lambda: scheme.encrypt(next(queue), vector))
+    wall = best(DISTINCT, lambda: next(queue).encrypt(vector))
     yield Row(f"{label}: encrypt and prove, wall time", wall, "s")
-    unproven = scheme.encrypt(next(ready(plain)), vector)
+    unproven = next(ready(plain)).encrypt(vector)
     extra = scheme.payload_bytes(key, limits) - contribution_bytes(scheme, limits)
     yield Row(f"{label}: contribution proof", extra, "bytes")
     items = [
@@ -339,7 +339,7 @@ def measure_envelopes(committee: Committee) -> Iterator[Row]:
     scheme, key = committee.scheme, committee.key
     limits = TaskLimits(length=34, bound=BOUND, max_posts=CLIENTS, min_clients=2)
     prepared = scheme.prepare(key, a_post(0), limits)
-    envelope = scheme.encrypt(prepared, np.zeros(34, dtype=np.int64)).envelope
+    envelope = prepared.encrypt(np.zeros(34, dtype=np.int64)).envelope
     rho = TypeBlinding.generate()
     commitment = TypeCommitment(DatasetType(7), rho).to_bytes()
     opening = count.TypeOpening(dataset_type=7, blinding=rho.to_secret_bytes())
@@ -366,7 +366,7 @@ def measure_batch(committee: Committee, limits: TaskLimits) -> Iterator[Row]:
     items = []
     for number in range(BATCH):
         prepared = scheme.prepare(key, a_post(number), limits)
-        items.append((a_post(number), scheme.encrypt(prepared, np.zeros(limits.length, np.int64)).envelope))
+        items.append((a_post(number), prepared.encrypt(np.zeros(limits.length, np.int64)).envelope))
 
     def one_by_one() -> None:
         for post, envelope in items:
@@ -393,7 +393,7 @@ def measure_memory(committee: Committee) -> Iterator[Row]:
     scheme, key = committee.scheme, committee.key
     limits = TaskLimits(length=LARGEST, bound=BOUND, max_posts=CLIENTS, min_clients=2)
     prepared = scheme.prepare(key, a_post(0), limits)
-    contribution = scheme.encrypt(prepared, np.zeros(LARGEST, dtype=np.int64))
+    contribution = prepared.encrypt(np.zeros(LARGEST, dtype=np.int64))
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "key").write_bytes(key.to_bytes())
         Path(folder, "proof").write_bytes(contribution.envelope.proof)

@@ -43,13 +43,12 @@ from _learning_tasks import (
 
 from anofel.errors import AnofelError
 from anofel.learning.splits import split_rows
-from anofel.models.averaging import mean_of
 from anofel.models.integer_model import IntegerModel
 from anofel.privacy.plan import Plan
 from anofel.studies.catalogue import study_named
 from anofel.studies.dataset import Dataset
 from anofel.studies.fetch import fetch, is_fetched
-from anofel.studies.load import encoded, study_rows
+from anofel.studies.load import study_rows
 from anofel.tasks.schema import ImageSchema, Schema
 from anofel.tasks.task import Task
 
@@ -85,7 +84,7 @@ def load(experiment: Experiment, seed: int, *, validate: bool = False) -> tuple[
 def _rows(study: str, schema: Schema, seed: int) -> tuple[Dataset, Dataset]:
     """Load and transform a study once for all seeds; those with images have test rows of their own."""
     train, test = study_rows(study_named(study), schema, seed)
-    return encoded(train).transformed(), encoded(test).transformed()
+    return train.dataset.transformed(), test.dataset.transformed()
 
 
 class Run:
@@ -255,7 +254,7 @@ class Run:
             scores.append(round(step.score, 6))
             if len(scores) > releases // 2:
                 models.append(IntegerModel.from_bytes(step.model))
-                averaged.append(round(judge.score(mean_of(models).parameters()), 6))
+                averaged.append(round(judge.score(IntegerModel.average(models).parameters()), 6))
             note(f"record: iteration {len(scores)} of {releases}, {step.score:.4f} {averaged[-1:]}")
         seconds = time.process_time() - begin
         self.add("record", epsilon, scores, task=task, seconds=seconds)

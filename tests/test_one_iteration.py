@@ -135,7 +135,7 @@ def test_an_iteration_gives_the_sum_of_the_integers_and_the_next_model(
         statement = BallotStatement(context, membership.type_commitment, bundle)
         opening = TypeOpening(dataset_type=7, blinding=rho.to_secret_bytes())
         ballot = statement.cast(0 if real else None, opening).ballot
-        board.append(Posting(membership, context, scheme.encrypt(prepared, values), ballot))
+        board.append(Posting(membership, context, prepared.encrypt(values), ballot))
 
     # Admission, then steps 6 and 7.
     verifier = keys.submission_verifier()
@@ -153,7 +153,7 @@ def test_an_iteration_gives_the_sum_of_the_integers_and_the_next_model(
         statement.verify(posting.ballot)
         scheme.verify_envelope(key, posting.context, limits, envelope)
         accumulator.add(scheme.verify_payload(key, posting.context, limits, envelope, payload))
-        bits[posting.context.nullifier] = statement.bit(posting.ballot, 0)
+        bits[posting.context.nullifier] = count.bit_of(posting.ballot, 0)
     total = accumulator.finish()
 
     # Step 8: the count first, then the sum, from two of three members.

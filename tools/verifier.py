@@ -18,8 +18,9 @@ ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "verifier"
 NAME = "anofel-verifier.html"
 ENGINE = (
-    "core", "rules", "errors", "bytes", "certificates", "comet", "committee", "task", "model", "state",
-    "block_end", "admission", "openings", "chain", "audit", "receipt", "sources", "worker",
+    "core", "rules", "errors", "bytes", "der", "signatures", "certificates", "comet", "committee", "fraction",
+    "settings", "task", "model", "state", "block_end", "admission", "payloads", "openings", "chain", "audit",
+    "receipt", "sources", "worker",
 )  # fmt: skip
 """In the order in which they need each other."""
 _IMPORT = re.compile(r'^import (\{[^}]*\}) from "\./(\w+)\.js";$', re.MULTILINE)

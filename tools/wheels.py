@@ -3,7 +3,8 @@
 Run: python tools/wheels.py dist [--target TARGET …]     (make wheels; needs rustup, maturin, ziglang, twine)
 
 Every wheel is built from the unpacked sdist, so an sdist that lacks something is noticed. The one of this
-machine is installed in a fresh environment, where it trains with real cryptography and audits the board.
+machine is installed in a fresh environment, where it trains with real cryptography, runs the demo, in which
+every role is a process, and audits both boards.
 """
 
 import argparse
@@ -26,6 +27,8 @@ TARGETS: Final = {
     "x86_64-unknown-linux-musl": "musllinux_1_2",
 }
 NEEDED: Final = ("_core.abi3.so", "py.typed", "licenses/LICENSE-MIT", "licenses/LICENSE-APACHE")
+DEMO: Final = ("--study", "breast-cancer", "--study", "diabetes", "--clients", 4, "--iterations", 2)
+"""Small, with the studies that come with scikit-learn."""
 PARTS: Final = ("ark-groth16", "pyo3", "curve25519-dalek")
 """Some of what the Rust part is made of; an SBOM without them is none of it."""
 
@@ -95,10 +98,11 @@ def build(sdist: Path, target: str, out: Path, scratch: Path) -> Path:
 
 
 def try_out(wheel: Path, scratch: Path) -> None:
-    """Install a wheel alone in a fresh environment; train with real cryptography, and audit."""
+    """Install a wheel alone in a fresh environment; train with real cryptography, run the demo, audit."""
     place = scratch / "environment"
     venv.create(place, with_pip=True)
-    run(place / "bin" / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", wheel)
+    install = (place / "bin" / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check")
+    run(*install, wheel)
     anofel, work = place / "bin" / "anofel", scratch / "work"
     work.mkdir()
     run(anofel, "new", "small", "--example", "small", cwd=work)
@@ -119,6 +123,11 @@ def try_out(wheel: Path, scratch: Path) -> None:
     audited = json.loads(run(anofel, "audit", "run/board", "--json", cwd=work))
     if audited["sums_recomputed"] != 1:
         raise NotReleasable(f"{wheel.name} was installed and its audit recomputed no sum.")
+    run(*install, f"{wheel}[demo]")
+    shown = json.loads(run(anofel, "demo", *DEMO, "--no-page", "--dir", "demo", "--json", cwd=work))
+    if not shown["audit"]["ok"]:
+        raise NotReleasable(f"{wheel.name} was installed and an audit of its demo found something.")
+    run(anofel, "audit", "demo", cwd=work)
 
 
 def main() -> None:
@@ -139,7 +148,7 @@ def main() -> None:
             print(made[-1].name, flush=True)
             if target == f"{platform.machine()}-unknown-linux-gnu":
                 try_out(made[-1], scratch)
-                print("  was installed alone, trained and audited", flush=True)
+                print("  was installed alone, trained, ran the demo, and was audited", flush=True)
         run(sys.executable, "-m", "twine", "check", "--strict", *made)
         print("twine finds nothing wrong", flush=True)
 

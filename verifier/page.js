@@ -3,9 +3,12 @@
 (() => {
   const $ = (id) => document.getElementById(id);
   const number = new Intl.NumberFormat("en-GB");
-  const source = $("engine").textContent;
+  const url = URL.createObjectURL(new Blob([$("engine").textContent], { type: "text/javascript" }));
   const wasm = unpacked($("wasm").textContent);
   let worker = null;
+  /** Workers that check payloads for the first one; a page from a disk lets no worker start others. */
+  const helpers = [];
+  const MOST_HELPERS = 7;
 
   async function unpacked(text) {
     const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
@@ -27,19 +30,32 @@
 
   async function engine() {
     worker?.terminate();
-    const url = URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
+    for (const helper of helpers.splice(0)) helper.terminate();
     worker = new Worker(url);
-    URL.revokeObjectURL(url);
     worker.onmessage = ({ data }) => answers[data.type](data);
     worker.onerror = ({ message }) => answers.trouble({ sentence: `The check broke off: ${message || "the engine failed"}.` });
     worker.postMessage({ type: "start", wasm: await wasm });
   }
 
   const answers = {
-    ready({ checked, notChecked }) {
+    begin({ checked, notChecked }) {
       for (const [id, lines] of [["checked", checked], ["unchecked", notChecked]]) {
         $(id).replaceChildren(...lines.map((line) => element("li", line)));
       }
+    },
+    async crew() {
+      const asked = worker;
+      const bytes = await wasm;
+      const number = Math.min(MOST_HELPERS, (navigator.hardwareConcurrency || 1) - 1);
+      const ports = Array.from({ length: number }, () => {
+        const helper = new Worker(url);
+        const { port1, port2 } = new MessageChannel();
+        helper.onerror = worker.onerror;
+        helper.postMessage({ type: "help", wasm: bytes, port: port1 }, [port1]);
+        helpers.push(helper);
+        return port2;
+      });
+      asked.postMessage({ type: "helpers", ports }, ports);
     },
     board({ board, of }) {
       $("which").textContent = `${board}: ${number.format(of)} blocks`;

@@ -14,7 +14,7 @@ from anofel.board.validators import Eras
 from anofel.messages import Block
 from anofel.proofs.keys import KeyDirectory
 from anofel.storage.blocks import BlockStore
-from tests.board.test_light_client import Histories, serving
+from tests.board.two_histories import Histories, serving
 
 CLAIMED = 9
 

@@ -7,9 +7,9 @@ import pytest
 
 from anofel.board.state import Phase, Progress
 from anofel.committee import schemes
-from anofel.committee.paillier import contribution
 from anofel.committee.paillier.arithmetic import zero
 from anofel.committee.paillier.arithmetic.zero import SecretZeroWitness
+from anofel.committee.paillier.contribution import SecretPreparation
 from anofel.models.rules import rule_of
 from anofel.proofs.keys import KeyDirectory
 from tests.audit.test_deep import audit
@@ -55,9 +55,9 @@ def closed(established: World, monkeypatch: pytest.MonkeyPatch, **head: object) 
     owner = world.owners[0]
     for number, client in enumerate(world.clients[:3]):
         world.board.post(world.submission(client, 0, a_vector(owner.task, number)))
-    encrypt, update = contribution.encrypt, a_vector(owner.task, 3)
+    encrypt, update = SecretPreparation.encrypt, a_vector(owner.task, 3)
     with monkeypatch.context() as lying:
-        lying.setattr(contribution, "encrypt", lambda prepared, _zeros: encrypt(prepared, update))
+        lying.setattr(SecretPreparation, "encrypt", lambda mask, _zeros: encrypt(mask, update))
         lying.setattr(SecretZeroWitness, "is_one", True)
         posting = world.submission(world.clients[3], None, None)
     world.board.post(posting)

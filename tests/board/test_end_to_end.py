@@ -13,7 +13,7 @@ from anofel.board.verification import Verifier
 from anofel.committee import schemes
 from anofel.committee.paillier.key_rounds.biprimality import FirstTest
 from anofel.committee.paillier.key_rounds.modulus import next_batch
-from anofel.committee.paillier.key_rounds.state import PublicState, Setting
+from anofel.committee.paillier.key_rounds.state import PublicState, RunSetting
 from anofel.models.rules import rule_of
 from anofel.proofs.keys import KeyDirectory
 from tests.board.world import LIMITS, World, a_vector
@@ -86,7 +86,9 @@ def test_a_key_that_needs_more_than_one_try_is_made_over_the_board(
 ) -> None:
     toy, test = InsecureToyPaillierScheme(512), FirstTest.publish
 
-    def without_luck(self: FirstTest, setting: Setting, public: PublicState, parts: Sequence[bytes]) -> str:
+    def without_luck(
+        self: FirstTest, setting: RunSetting, public: PublicState, parts: Sequence[bytes]
+    ) -> str:
         following = test(self, setting, public, parts)
         if public.batch == 0:
             public.passed = []

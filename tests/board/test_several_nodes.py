@@ -20,7 +20,7 @@ from anofel.messages import Block
 from anofel.network.transport import Refused, Transport
 from anofel.proofs.keys import KeyDirectory
 from tests.board.lying import LIES, LyingNode, hides_blobs, is_silent, keeps_waiting, lags, refuses
-from tests.board.test_light_client import Histories, serving
+from tests.board.two_histories import Histories, serving
 from tests.node.support import SECONDS, BoardOfTest, NodeProcess, make_board, running
 from tests.transport.servers import HttpServer, answer
 

@@ -161,7 +161,7 @@ def served(directory: Path, drop: Path, *options: object) -> Iterator[tuple[str,
         finally:
             if server.poll() is None:
                 server.send_signal(signal.SIGTERM)
-                server.wait(30)
+                server.wait(600)
 
 
 def test_a_ceremony_of_institutions_survives_the_loss_of_its_drop(
@@ -187,7 +187,7 @@ def test_a_ceremony_of_institutions_survives_the_loss_of_its_drop(
         again = anofel("contribute", url, tmp_path / "y", "--name", "again", *signed["A"], *other, code=1)
         assert "has contributed already" in again.stderr
         server.kill()
-        server.wait(30)
+        server.wait(600)
 
     # Somebody begins again from the start and leaves Clinic A out: the copy tells.
     with served(tmp_path / "c0", tmp_path / "drop-2", *other) as (url, _server):

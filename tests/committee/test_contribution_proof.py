@@ -52,7 +52,7 @@ def contribute(
 ) -> Contribution:
     bit = cast(committee, number, one=one).bits[0]
     prepared = committee.scheme.prepare(committee.key, a_post(number), limits, bit)
-    return committee.scheme.encrypt(prepared, values)
+    return prepared.encrypt(values)
 
 
 def resent(made: Contribution, payload: bytes, **changes: bytes) -> Contribution:

@@ -126,7 +126,7 @@ def test_the_encrypted_bits_open_in_plain_integers(
     secret = plain_ristretto.interpolate_at_zero(shares)
     for target, expected in ((1, plain_ristretto.BASE), (0, plain_ristretto.NEUTRAL)):
         ours = statement(bundle)
-        bit = ours.bit(ours.cast(target, opening(3)).ballot, 1)
+        bit = count.bit_of(ours.cast(target, opening(3)).ballot, 1)
         u, v = plain_ristretto.decode(bit[:32]), plain_ristretto.decode(bit[32:])
         opened = plain_ristretto.add(v, plain_ristretto.negate(plain_ristretto.multiply(secret, u)))
         assert plain_ristretto.encode(opened) == plain_ristretto.encode(expected)
@@ -241,8 +241,6 @@ def test_malformed_ballots_and_commitments_are_refused(bundle: list[BundleCommit
             BallotStatement(a_post(1), point, bundle)
     with pytest.raises(BallotRefused):
         BallotStatement(a_post(1), plain_ballot.jub_encode(commitment(3)), [])
-    with pytest.raises(BallotRefused, match="no position"):
-        statement(bundle).bit(ballot, 2)
 
 
 def test_count_first_then_the_sum(lattice: Committee, bundle: list[BundleCommittee]) -> None:
@@ -251,7 +249,7 @@ def test_count_first_then_the_sum(lattice: Committee, bundle: list[BundleCommitt
     bits = {}
     for number, target in ((1, 0), (2, 0), (3, 1), (4, 0)):
         ours = statement(bundle, number)
-        bits[a_post(number).nullifier] = ours.bit(ours.cast(target, opening(3)).ballot, 0)
+        bits[a_post(number).nullifier] = count.bit_of(ours.cast(target, opening(3)).ballot, 0)
     counted = open_count(lattice, bits, agree(lattice, total))
     assert counted.value == 3
     permit = counted.permit_sum()
@@ -265,7 +263,7 @@ def test_fewer_clients_than_the_task_wants_keep_the_sum_closed(
     bits = {}
     for number, target in ((1, 0), (2, 1)):
         ours = statement(bundle, number)
-        bits[a_post(number).nullifier] = ours.bit(ours.cast(target, opening(3)).ballot, 0)
+        bits[a_post(number).nullifier] = count.bit_of(ours.cast(target, opening(3)).ballot, 0)
     with pytest.raises(TooFewClients, match="1 clients took part"):
         open_count(lattice, bits, agree(lattice, total)).permit_sum()
 
@@ -275,7 +273,7 @@ def tally(bundle: list[BundleCommittee]) -> count.EncryptedCount:
     bits = {}
     for number in (1, 2):
         ours = statement(bundle, number)
-        bits[a_post(number).nullifier] = ours.bit(ours.cast(1, opening(3)).ballot, 1)
+        bits[a_post(number).nullifier] = count.bit_of(ours.cast(1, opening(3)).ballot, 1)
     return count.add(bits)
 
 

@@ -157,7 +157,7 @@ def test_sums_are_exact_for_all_lengths_bounds_and_extremes(
     accumulator = scheme.accumulator(key, ITERATION, limits)
     for number, vector in enumerate(vectors):
         post = a_post(number)
-        contribution = scheme.encrypt(scheme.prepare(key, post, limits), vector)
+        contribution = scheme.prepare(key, post, limits).encrypt(vector)
         assert len(contribution.payload) == scheme.payload_bytes(key, limits)
         accumulator.add(scheme.verify_payload(key, post, limits, contribution.envelope, contribution.payload))
     total = scheme.read_sum(key, ITERATION, limits, accumulator.finish().to_bytes())
@@ -168,10 +168,10 @@ def test_sums_are_exact_for_all_lengths_bounds_and_extremes(
 def test_a_preparation_is_used_once(lattice: Committee) -> None:
     prepared = lattice.scheme.prepare(lattice.key, a_post(1), LIMITS)
     with pytest.raises(VectorRefused):
-        lattice.scheme.encrypt(prepared, a_vector(1)[:-1])
-    lattice.scheme.encrypt(prepared, a_vector(1))
+        prepared.encrypt(a_vector(1)[:-1])
+    prepared.encrypt(a_vector(1))
     with pytest.raises(PreparationUsed):
-        lattice.scheme.encrypt(prepared, a_vector(1))
+        prepared.encrypt(a_vector(1))
     assert "redacted" in repr(prepared.sealed)  # type: ignore[attr-defined]
 
 
@@ -190,7 +190,7 @@ def test_a_preparation_is_used_once(lattice: Committee) -> None:
 def test_a_vector_that_breaks_the_promise_is_refused(lattice: Committee, vector: np.ndarray) -> None:  # type: ignore[type-arg]
     prepared = lattice.scheme.prepare(lattice.key, a_post(1), LIMITS)
     with pytest.raises(VectorRefused):
-        lattice.scheme.encrypt(prepared, vector)
+        prepared.encrypt(vector)
 
 
 def test_what_does_not_fit_is_refused_with_numbers(lattice: Committee) -> None:

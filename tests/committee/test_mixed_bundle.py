@@ -70,13 +70,13 @@ def test_a_bundle_of_both_schemes_counts_and_adds_exactly(lattice: Committee, pa
             values = extremes(number, limit) * (target == position)
             expected[position] += values
             post = at(position, a_post(number))
-            made = scheme.encrypt(scheme.prepare(key, post, limit), values)
+            made = scheme.prepare(key, post, limit).encrypt(values)
             assert len(made.payload) == scheme.payload_bytes(key, limit)
             scheme.verify_envelopes(key, limit, [(post, made.envelope)])
             with pytest.raises(EnvelopeRefused):
                 scheme.verify_envelope(key, at(1 - position, a_post(number)), limit, made.envelope)
             accumulators[position].add(scheme.verify_payload(key, post, limit, made.envelope, made.payload))
-            bits[position][post.nullifier] = statement.bit(ballot, position)
+            bits[position][post.nullifier] = count.bit_of(ballot, position)
     count.verify_ballots(statements)
     for position, committee in enumerate(committees):
         total = accumulators[position].finish()
@@ -97,7 +97,7 @@ def add_many(scheme: Scheme, committee: Committee, limits: TaskLimits) -> tuple[
     accumulator = scheme.accumulator(key, ITERATION, limits)
     for number in range(limits.max_posts):
         values = extremes(number, limits)
-        made = scheme.encrypt(scheme.prepare(key, a_post(number), limits), values)
+        made = scheme.prepare(key, a_post(number), limits).encrypt(values)
         items.append((a_post(number), made.envelope))
         accumulator.add(scheme.verify_payload(key, a_post(number), limits, made.envelope, made.payload))
         expected += values

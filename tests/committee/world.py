@@ -97,7 +97,7 @@ def a_vector(number: int, limits: TaskLimits = LIMITS) -> Int64Vector:
 
 def contribute(committee: Committee, number: int, limits: TaskLimits = LIMITS) -> Contribution:
     prepared = committee.scheme.prepare(committee.key, a_post(number), limits)
-    return committee.scheme.encrypt(prepared, a_vector(number, limits))
+    return prepared.encrypt(a_vector(number, limits))
 
 
 def add_up(

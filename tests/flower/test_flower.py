@@ -2,7 +2,10 @@
 
 import io
 import json
+import os
+import pty
 import shutil
+import signal
 import struct
 import subprocess
 import sys
@@ -213,6 +216,48 @@ def test_without_namespaces_an_app_is_refused(monkeypatch: pytest.MonkeyPatch) -
         isolation_here(app())
     open_one = isolation_here(app(insecure_network=True))
     assert "INSECURE" in " ".join(open_one.sentences)
+
+
+CONTROLLED = """
+import os, sys
+try:
+    os.tcgetpgrp(0)  # of the terminal that controls the process, no other's
+except OSError:
+    sys.exit(7)
+"""
+
+
+@pytest.mark.parametrize("kind", ["bubblewrap", "unshare", "neither"])
+def test_an_app_has_no_terminal_to_type_commands_in(kind: str) -> None:
+    prefixes = {"bubblewrap": (*isolation._SEALED, "--ro-bind", "/", "/"), "unshare": isolation._UNSHARED}
+    prefix = prefixes.get(kind, ())
+    if prefix and not isolation._works(*prefix):
+        pytest.skip(f"{kind} may not make namespaces here")
+    pid, terminal = pty.fork()
+    if pid == 0:  # a session with a terminal, as a user's
+        os.execvp("env", ["env", *prefix, sys.executable, "-c", CONTROLLED])
+    with open(terminal, "rb", closefd=True):
+        _, status = os.waitpid(pid, 0)
+    assert os.waitstatus_to_exitcode(status) == (0 if kind == "neither" else 7)
+
+
+@pytest.mark.parametrize("kind", ["bubblewrap", "unshare"])
+def test_what_keeps_an_app_ends_with_the_group_of_its_parent(kind: str) -> None:
+    """A simulation that ends a worker ends what the worker started (``workers.process``)."""
+    prefixes = {"bubblewrap": (*isolation._SEALED, "--ro-bind", "/", "/"), "unshare": isolation._UNSHARED}
+    prefix = prefixes[kind]
+    if not isolation._works(*prefix):
+        pytest.skip(f"{kind} may not make namespaces here")
+    script = "import sys, time; print(flush=True); time.sleep(3600)"
+    process = subprocess.Popen(
+        [*prefix, sys.executable, "-c", script], stdout=subprocess.PIPE, start_new_session=True
+    )
+    assert process.stdout is not None
+    with process.stdout as said:
+        assert said.read(1)
+        os.killpg(process.pid, signal.SIGKILL)
+        assert said.read() == b"", "the pipe ends when nobody is left who holds it"
+    process.wait()
 
 
 def test_what_is_no_python_is_said() -> None:

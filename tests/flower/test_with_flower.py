@@ -1,8 +1,10 @@
 """Unmodified apps on Flower itself, of two versions, each in an environment that is made here."""
 
 import json
+import os
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -14,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from anofel.learning.flower import isolation
 from anofel.learning.flower.process import FlowerFailed
 from anofel.learning.flower.settings import FlowerApp, FlowerRefused
 from anofel.learning.flower.trainer import FlowerTrainer
@@ -46,18 +49,31 @@ SAME = [
 ]
 
 ABSENT = ("FedProx", "FedAvgM", "Krum", "FedMedian")
+CACHE = Path(__file__).parents[2] / ".cache" / "flower"
 
 
 @pytest.fixture(scope="module", params=VERSIONS)
-def python(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Make an environment with Flower; scikit-learn and PyTorch are those of this one."""
-    place = tmp_path_factory.mktemp("flower") / "environment"
-    venv.create(place, with_pip=True)
-    there = place / "bin" / "python"
-    subprocess.run([there, "-m", "pip", "install", "--quiet", request.param], check=True)
+def python(request: pytest.FixtureRequest) -> Path:
+    """An environment with Flower, kept from run to run; scikit-learn and PyTorch are those of this one."""
+    place = CACHE / f"{request.param}-python{sys.version_info.major}.{sys.version_info.minor}"
+    there, made = place / "bin" / "python", place / "made"
+    if not made.exists():
+        venv.create(place, with_pip=True, clear=True)
+    subprocess.run([there, "-m", "pip", "install", "--quiet", "--upgrade", request.param], check=True)
     (packages,) = place.glob("lib/python*/site-packages")
     (packages / "others.pth").write_text("\n".join(path for path in sys.path if "site-packages" in path))
+    made.touch()
     return there
+
+
+def confine(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let only this kind of isolation work; skip where it does not."""
+    commands = {"bubblewrap": (*isolation._SEALED, "--ro-bind", "/", "/"), "unshare": isolation._UNSHARED}
+    if kind in commands and not isolation._works(*commands[kind]):
+        pytest.skip(f"{kind} may not make namespaces here")
+    if kind == "unshare":
+        works = isolation._works
+        monkeypatch.setattr(isolation, "_works", lambda *words: words[0] != "bwrap" and works(*words))
 
 
 def app(python: Path, name: str = "numpy_app", **settings: Any) -> FlowerApp:
@@ -89,6 +105,8 @@ def test_an_app_trains_as_in_flowers_own_loop(
 ) -> None:
     if name == "numpy_app" and strategy in ABSENT and "1.21" in request.node.callspec.params["python"]:
         pytest.skip(f"Flower 1.21 has no {strategy} for messages")
+    if name == "torch_app":
+        pytest.importorskip("torch")
     config = {"strategy": strategy, "num-server-rounds": ROUNDS}
     expected = own_loop(python, name, config, tmp_path / "own.npz")
     pairs = [f"--flower-run-config={key}={json.dumps(value)}" for key, value in config.items()]
@@ -119,6 +137,15 @@ def test_an_app_goes_through_the_real_protocol_and_the_audit(python: Path, tmp_p
     assert audited.returncode == 0, audited.stderr
 
 
+def test_clients_whose_app_fails_post_and_are_counted_with_zero(python: Path, tmp_path: Path) -> None:
+    """Whether they post must not depend on what the app makes of their rows."""
+    options = [f"--flower-app={APPS / 'numpy_app'}", "--clients=6", "--iterations=1"]
+    hows = 'misbehave-1="raise" misbehave-2="hang" misbehave-3="die" misbehave-4="nonsense"'
+    options += [f"--flower-node-config={hows}", "--flower-seconds=20", f"--out={tmp_path / 'run'}"]
+    (last,) = simulate(python, *options)["iterations"]
+    assert (last["outcome"], last["count"], last["posts"]) == ("summed", 6, 6)
+
+
 @pytest.mark.parametrize(
     ("how", "says"),
     [
@@ -132,12 +159,10 @@ def test_an_app_goes_through_the_real_protocol_and_the_audit(python: Path, tmp_p
 def test_what_an_app_does_wrong_is_a_failure_and_the_next_training_works(
     python: Path, how: str, says: str
 ) -> None:
-    wrong = app(python, node=(("misbehave", how),), seconds=3, gigabytes=2)
+    wrong = app(python, node=(("misbehave", how),), seconds=3 if how == "hang" else 300, gigabytes=2)
     trainer = FlowerTrainer(wrong, lambda rows: ("0", {"partition-id": 0}))
-    begun = time.monotonic()
     with pytest.raises(FlowerFailed, match=says):
         trainer.train(trainer.initial(), make_dataset(10))
-    assert time.monotonic() - begun < 60
     object.__setattr__(trainer, "app", app(python))  # the same trainer, whose app behaves now
     trainer._node_of = lambda rows: ("1", {"partition-id": 1, "misbehave": ""})
     assert trainer.train(trainer.initial(), make_dataset(10)).examples == 20
@@ -164,7 +189,7 @@ def test_a_client_has_something_to_post_whatever_its_app_does(python: Path, how:
         TASK, {name: np.zeros(shape) for name, shape in zip(layout.names, layout.shapes, strict=True)}
     )
     training.begin(model.to_bytes())
-    update = wait_for(training, 20)
+    update = wait_for(training, 20 if how == "hang" else 240)
     assert bool(update.values.any()) == (how == "")
     if how:
         assert "row 3" not in update.failure  # a log must not quote rows
@@ -173,14 +198,7 @@ def test_a_client_has_something_to_post_whatever_its_app_does(python: Path, how:
 
 @pytest.mark.parametrize("kind", ["bubblewrap", "unshare", "none"])
 def test_what_an_app_sees(python: Path, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from anofel.learning.flower import isolation
-
-    commands = {"bubblewrap": (*isolation._SEALED, "--ro-bind", "/", "/"), "unshare": isolation._UNSHARED}
-    if kind in commands and not isolation._works(*commands[kind]):
-        pytest.skip(f"{kind} may not make namespaces here")
-    if kind == "unshare":
-        works = isolation._works
-        monkeypatch.setattr(isolation, "_works", lambda *words: words[0] != "bwrap" and works(*words))
+    confine(kind, monkeypatch)
     monkeypatch.setenv("ANOFEL_SECRET", "x")
     (tmp_path / "secret").write_text("x")
     (tmp_path / "data").mkdir()
@@ -210,6 +228,39 @@ def test_what_an_app_sees(python: Path, kind: str, tmp_path: Path, monkeypatch: 
     assert said["data"] == "seen."
     assert said["others"] == ("not seen." if kind == "bubblewrap" else "seen.")
     assert "ANOFEL_SECRET" not in said["variables"]
+
+
+@pytest.mark.parametrize("kind", ["unshare", "none"])
+def test_rows_that_a_killed_app_wrote_down_are_gone(
+    python: Path, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    confine(kind, monkeypatch)
+    """Under ``unshare`` also if its parent is killed with it, as a client whose post is due does."""
+    told = tmp_path / "told"
+    node = (("partition-id", 0), ("misbehave", f"tell {told}"))
+    trainer = FlowerTrainer(app(python, node=node, seconds=5, insecure_network=kind == "none"))
+    scratch = trainer._process._scratch
+    clean_up = scratch.cleanup
+    if kind == "unshare":
+        monkeypatch.setattr(scratch, "cleanup", lambda: None)
+    with pytest.raises(FlowerFailed, match="took longer than 5 seconds"):
+        trainer.train(trainer.initial(), make_dataset(10))
+    rows = Path(told.read_text())
+    assert rows.name == "0.npz", "they were there"
+    assert not rows.parent.exists()
+    clean_up()
+
+
+def test_what_an_app_forked_does_not_hold_its_parent(
+    python: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without namespaces it lives on, and must not keep the pipe open on which an answer is awaited."""
+    told = tmp_path / "told"
+    node = (("partition-id", 0), ("misbehave", f"fork {told}"))
+    trainer = FlowerTrainer(app(python, node=node, seconds=5, insecure_network=True))
+    with pytest.raises(FlowerFailed, match="took longer than 5 seconds"):
+        trainer.train(trainer.initial(), make_dataset(10))
+    os.kill(int(told.read_text()), signal.SIGKILL)  # it was still there
 
 
 @pytest.mark.parametrize(

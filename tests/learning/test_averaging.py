@@ -11,7 +11,6 @@ from typer.testing import CliRunner
 
 from anofel.cli import app
 from anofel.errors import InvalidInput
-from anofel.models.averaging import mean_of
 from anofel.models.integer_model import IntegerModel
 from anofel.models.parameters import Layout
 
@@ -26,18 +25,18 @@ def model_of(*values: int, bits: int = 40, velocity: bool = False) -> IntegerMod
 
 @given(st.lists(entries, min_size=1, max_size=40))
 def test_the_mean_is_the_exact_one(values: list[int]) -> None:
-    found = mean_of([model_of(value) for value in values])
+    found = IntegerModel.average([model_of(value) for value in values])
     assert found.values.tolist() == [round(Fraction(sum(values), len(values)))]
 
 
 def test_velocities_stay_behind() -> None:
-    assert mean_of([model_of(1, velocity=True), model_of(4, velocity=True)]).velocity is None
+    assert IntegerModel.average([model_of(1, velocity=True), model_of(4, velocity=True)]).velocity is None
 
 
 def test_other_models_have_no_mean() -> None:
     for others in ([], [model_of(1), model_of(1, 2)], [model_of(1), model_of(1, bits=20)]):
         with pytest.raises(InvalidInput):
-            mean_of(others)
+            IntegerModel.average(others)
 
 
 def test_the_command_writes_the_mean(tmp_path: Path) -> None:

@@ -2,14 +2,18 @@
 
 import importlib.util
 import json
+import re
+import subprocess
 import sys
+import tarfile
 import zipfile
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
-TOOL = Path(__file__).parents[2] / "tools" / "wheels.py"
+ROOT = Path(__file__).parents[2]
+TOOL = ROOT / "tools" / "wheels.py"
 NAME = "anofel-0.1.0-cp311-abi3-manylinux2014_x86_64.whl"
 PARTS = {"ark-groth16": "0.6.0", "pyo3": "0.30.1", "curve25519-dalek": "5.0.0"}
 BOM = "anofel-0.1.0.dist-info/sboms/anofel-py.cyclonedx.json"
@@ -70,3 +74,18 @@ def test_a_wheel_for_one_machine_or_one_python_is_refused(
 ) -> None:
     with pytest.raises(wheels.NotReleasable, match="is not for manylinux2014 and every Python"):
         wheels.check_wheel(write(tmp_path / name), "manylinux2014")
+
+
+def test_the_lock_of_the_sdist_fits_it(tmp_path: Path) -> None:
+    """A workspace that lacks a member wants another lock, and nothing would be built with ``--locked``."""
+    maturin = Path(sys.executable).with_name("maturin")
+    subprocess.run([maturin, "sdist", "--out", tmp_path], cwd=ROOT, check=True, capture_output=True)
+    (made,) = tmp_path.glob("*.tar.gz")
+    with tarfile.open(made) as archive:
+        archive.extractall(tmp_path, filter="data")
+    (tree,) = (path for path in tmp_path.iterdir() if path.is_dir())
+    version = subprocess.run(["rustc", "--version", "--verbose"], check=True, capture_output=True, text=True)
+    host = re.findall(r"^host: (.+)$", version.stdout, re.M)
+    words = ["cargo", "metadata", "--locked", "--offline", "--format-version=1", "--filter-platform", *host]
+    done = subprocess.run(words, cwd=tree, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

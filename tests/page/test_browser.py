@@ -1,11 +1,9 @@
-"""The page in a real browser: nothing breaks its policy, it can be read by everybody, and it renews itself.
+"""The page in a real browser: nothing breaks its policy, and it can be read by everybody.
 
 Skipped by name where the machine has no Chromium.
 """
 
 import json
-import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,13 +12,10 @@ from typing import Any
 
 import pytest
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-playwright = pytest.importorskip("playwright.sync_api")
+from tests.page.chromium import CHROMIUM, PATIENCE, SCREENSHOTS, launched, opened
+
+pytest.importorskip("playwright.sync_api")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium on this machine")
-PATIENCE = 120_000
-"""Milliseconds: a busy machine takes its time."""
-SCREENSHOTS = os.environ.get("ANOFEL_SCREENSHOTS")
-"""A directory for pictures of the page, to be looked at."""
 
 
 @pytest.fixture(scope="module")
@@ -35,42 +30,26 @@ def url(history: Path) -> Iterator[str]:
             document += line
         yield json.loads(document)["url"]
         process.terminate()
-        assert process.wait(60) == 0
+        assert process.wait(600) == 0
 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    with playwright.sync_playwright() as tools:
-        opened = tools.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"], timeout=PATIENCE)
+    with launched() as opened:
         yield opened
-        opened.close()
 
 
-def opened(browser: Any, path: str, *, width: int = 1200, dark: bool = False) -> tuple[Any, list[str]]:
-    page = browser.new_page(
-        viewport={"width": width, "height": 900}, color_scheme="dark" if dark else "light"
-    )
-    page.set_default_timeout(PATIENCE)
-    trouble: list[str] = []
-    page.on("console", lambda message: trouble.append(message.text) if message.type == "error" else None)
-    page.on("pageerror", lambda error: trouble.append(str(error)))
-    page.on(
-        "request", lambda request: None if request.url.startswith(path[:16]) else trouble.append(request.url)
-    )
-    page.goto(path)
-    return page, trouble
-
-
-def paths(url: str, browser: Any) -> list[str]:
+def paths(url: str, browser: Any) -> dict[str, str]:
     page, _ = opened(browser, url)
     study = page.locator("a[href^='/studies/']").first.get_attribute("href")
     posting = page.locator("a[href^='/postings/']").first.get_attribute("href")
     page.close()
-    return ["", study.lstrip("/"), posting.lstrip("/"), "blocks", "blocks/1", "about"]
+    found = {"now": "", "study": study.lstrip("/"), "posting": posting.lstrip("/")}
+    return found | {"blocks": "blocks", "block": "blocks/1", "about": "about"}
 
 
 def test_no_page_breaks_its_policy_or_asks_another_machine(url: str, browser: Any) -> None:
-    for path in paths(url, browser):
+    for path in paths(url, browser).values():
         page, trouble = opened(browser, url + path)
         assert page.locator("h1").count() == 1
         page.close()
@@ -83,15 +62,16 @@ def test_no_page_breaks_its_policy_or_asks_another_machine(url: str, browser: An
 def test_every_page_fits_and_can_be_read_by_everybody(url: str, browser: Any, width: int, dark: bool) -> None:
     from axe_playwright_python.sync_playwright import Axe
 
-    for number, path in enumerate(paths(url, browser)):
+    for name, path in paths(url, browser).items():
         page, _ = opened(browser, url + path, width=width, dark=dark)
         wide = page.evaluate("document.documentElement.scrollWidth")
         assert wide <= width, path
         found = Axe().run(page).response["violations"]
         assert [(one["id"], one["nodes"][0]["html"]) for one in found] == [], path
         if SCREENSHOTS:
-            name = f"page-{number}-{width}-{'dark' if dark else 'light'}.png"
-            page.screenshot(path=str(Path(SCREENSHOTS) / name), full_page=True)
+            look = f"{width}-{'dark' if dark else 'light'}"
+            page.screenshot(path=str(Path(SCREENSHOTS) / f"page-{name}-{look}.png"), full_page=True)
+            page.screenshot(path=str(Path(SCREENSHOTS) / f"top-{name}-{look}.png"))
         page.close()
 
 

@@ -13,7 +13,7 @@ from anofel.page.facts import BoardFacts
 from anofel.page.figure import figure
 from anofel.page.postings import posting_facts, rules_of
 from anofel.page.source import summaries
-from anofel.page.words import STEPS, size
+from anofel.page.words import STEPS, every, many, size
 from anofel.proofs.keys import KeyDirectory
 from tests.board.committee import CommitteeBoard
 
@@ -28,6 +28,9 @@ def test_numbers_are_those_of_the_state(board: BoardOnDisk) -> None:
     assert [one.in_force for one in facts.certifiers].count(False) == 1
     [bundle] = facts.bundles
     assert (bundle.phase, bundle.iteration, bundle.num_clients) == ("waiting", 2, 5)
+    done = [[(m.sum_stated, m.count_share, m.sum_share) for m in seat.members] for seat in bundle.seats]
+    nobody = (False, False, False)
+    assert done == [[(True, True, True)] * 2 + [nobody], [(True, True, False)] * 2 + [nobody]]
     first, second = facts.studies
     assert [(one.iteration, one.outcome, one.count) for one in first.outcomes] == [
         (1, "summed", 2),
@@ -76,6 +79,9 @@ def test_an_arrow_is_lit_by_its_postings_only(board: BoardOnDisk) -> None:
     [kinds] = [block for block in listed if [one.kind for one in block.postings] == ["EndTask"]][:1]
     assert [arrow.step for arrow in figure([kinds]) if arrow.lit] == ["8′"]
     assert sum(arrow.lit for arrow in figure(listed)) == sum(len(block.postings) for block in listed)
+    newest = {arrow.step: arrow.last for arrow in figure(listed)}
+    assert newest["8′"] == max(block.height for block in listed if block.postings)
+    assert newest["1.b"] < newest["5"] < newest["6"] < newest["8"] < newest["8′"]
 
 
 def test_a_chart_holds_its_points_inside_its_box() -> None:
@@ -89,6 +95,15 @@ def test_a_chart_holds_its_points_inside_its_box() -> None:
     assert line_chart("nothing", []) is None
 
 
+def test_what_is_counted_begins_at_zero_and_has_no_parts() -> None:
+    for values in ([2.0, 2.0], [0.0], [1.0], [3.0, 7.0, 512.0]):
+        chart = line_chart("numbers", list(enumerate(values, start=1)), whole=True)
+        assert chart is not None
+        assert chart.rows[0].words == "0"
+        assert all(float(row.words).is_integer() for row in chart.rows)
+        assert float(chart.rows[-1].words) >= max(1.0, *values)
+
+
 def test_words_for_times_and_sizes() -> None:
     assert [duration(s) for s in (-1, 1, 119, 121, 7300, 200_000)] == [
         "0 seconds",
@@ -98,4 +113,11 @@ def test_words_for_times_and_sizes() -> None:
         "2 hours",
         "2 days",
     ]
+    assert [every(s) for s in (0.1, 1, 5, 300)] == [
+        "every 0.1 seconds",
+        "every second",
+        "every 5 seconds",
+        "every 5 minutes",
+    ]
+    assert [many(n, "block") for n in (0, 1, 2)] == ["0 blocks", "1 block", "2 blocks"]
     assert [size(n) for n in (1, 1500, 2_500_000)] == ["1 bytes", "1.5 kB", "2.5 MB"]

@@ -74,11 +74,17 @@ def test_every_link_leads_somewhere_and_no_page_loads_or_runs_anything_else(
     number = 0
     for path, page in pages_of(client, board):
         number += 1
-        assert set(page.loads) == {"/static/page.css", "/static/page.js", "/search"}, path
+        assert set(page.loads) == {"/static/icon.svg", "/static/page.css", "/static/page.js", "/search"}, path
         assert not page.acts, path
         assert page.headings.count("h1") == 1, path
         assert all(link.startswith(("/", "#")) for link in page.links), path
     assert number > 50
+
+
+def test_a_page_with_its_style_and_script_is_small(client: TestClient, board: BoardOnDisk) -> None:
+    shared = sum(len(client.get(f"/static/{name}").content) for name in ("icon.svg", "page.css", "page.js"))
+    for path, _ in pages_of(client, board):
+        assert shared + len(client.get(path).content) <= 100_000, path
 
 
 def test_the_policy_allows_no_foreign_and_no_inline_code() -> None:

@@ -18,29 +18,35 @@ from anofel.board.rule import Rejected
 from anofel.errors import MalformedMessage
 from anofel.messages import Block
 from tests.audit.replay import Replay
-from tests.page.test_browser import CHROMIUM, PATIENCE, SCREENSHOTS
+from tests.page.chromium import (
+    BAD,
+    CHROMIUM,
+    DAMAGED,
+    GOOD,
+    PATIENCE,
+    SCREENSHOTS,
+    VERIFIER,
+    base64_of,
+    check_file,
+    engine_in,
+    launched,
+    verdict,
+)
 from tests.page.verifier_tools import Flip, export, flipped, handed_out, sampled_flips
 
-ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "dist" / "verifier" / "anofel-verifier.html"
-playwright = pytest.importorskip("playwright.sync_api")
+pytest.importorskip("playwright.sync_api")
 pytestmark = [
     pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium on this machine"),
-    pytest.mark.skipif(not PAGE.exists(), reason="the verifier page was not built (make verifier)"),
+    pytest.mark.skipif(not VERIFIER.exists(), reason="the verifier page was not built (make verifier)"),
 ]
-GOOD = "Everything follows the rules"
-BAD = "A rule was broken"
-DAMAGED = "This copy is damaged or incomplete"
 MOST_BYTES = 500_000
 """The whole page, compressed."""
 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    with playwright.sync_playwright() as tools:
-        opened = tools.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"], timeout=PATIENCE)
+    with launched() as opened:
         yield opened
-        opened.close()
 
 
 @pytest.fixture(scope="module")
@@ -57,24 +63,14 @@ def page(browser: Any) -> Iterator[Any]:
     opened.on("console", lambda message: trouble.append(message.text))
     opened.on("pageerror", lambda error: trouble.append(str(error)))
     opened.on("request", lambda request: trouble.append(request.url) if _is_foreign(request.url) else None)
-    opened.goto(PAGE.as_uri())
+    opened.goto(VERIFIER.as_uri())
     yield opened
     opened.close()
     assert not trouble
 
 
 def _is_foreign(url: str) -> bool:
-    return not url.startswith((PAGE.as_uri(), "blob:", "http://127.0.0.1:"))
-
-
-def verdict(page: Any) -> str:
-    page.wait_for_selector("#result:not([hidden]), #trouble:not([hidden])")
-    return str(page.inner_text("#verdict" if page.is_visible("#result") else "#trouble"))
-
-
-def check_file(page: Any, name: str, data: bytes) -> str:
-    page.set_input_files("#file", {"name": name, "mimeType": "application/octet-stream", "buffer": data})
-    return verdict(page)
+    return not url.startswith((VERIFIER.as_uri(), "blob:", "http://127.0.0.1:"))
 
 
 def test_a_recorded_board_passes_offline_and_a_receipt_finds_its_postings(page: Any, archive: Path) -> None:
@@ -119,7 +115,7 @@ def show_receipt(page: Any, receipt: dict[str, Any]) -> list[str]:
 def test_the_page_is_small() -> None:
     import gzip
 
-    assert len(gzip.compress(PAGE.read_bytes(), 9)) <= MOST_BYTES
+    assert len(gzip.compress(VERIFIER.read_bytes(), 9)) <= MOST_BYTES
 
 
 def test_files_that_are_no_archive_are_named(page: Any, archive: Path) -> None:
@@ -165,8 +161,6 @@ def test_foreign_content_is_shown_and_never_runs(page: Any, archive: Path) -> No
 
 
 FLIPS_IN_ONE_REPLAY = """async ({archive, flips}) => {
-  const bytes = (text) => Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
-  wasm_bindgen.initSync({ module: await unpackedWasm() });
   const source = await $sources.openArchive(new Blob([bytes(archive)]));
   const audit = new $audit.Audit(source);
   const { chain } = audit;
@@ -227,25 +221,9 @@ def refused_here(replay: Replay, flip: Flip) -> str | None:
 
 def flips_found(browser: Any, archive: Path, flips: list[Flip]) -> dict[Flip, str | None]:
     """Try every flip in one replay of the engine, before what really stands there."""
-    import base64
-
-    text = PAGE.read_text("utf-8")
-    parts = dict(re.findall(r'<script type="text/plain" id="(\w+)">(.*?)</script>', text, re.DOTALL))
-    page = browser.new_page(bypass_csp=True)
-    page.set_default_timeout(10 * PATIENCE)
-    page.goto(PAGE.as_uri())
-    packed = json.dumps(parts["wasm"])
-    page.add_script_tag(
-        content=parts["engine"]
-        + f"""
-globalThis.onmessage = null;
-async function unpackedWasm() {{
-  const bytes = Uint8Array.from(atob({packed}), (letter) => letter.charCodeAt(0));
-  return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).arrayBuffer();
-}}"""
-    )
-    data = base64.b64encode(archive.read_bytes()).decode()
-    found = page.evaluate(FLIPS_IN_ONE_REPLAY, {"archive": data, "flips": flips})
+    page = engine_in(browser)
+    asked = {"archive": base64_of(archive.read_bytes()), "flips": flips}
+    found = page.evaluate(FLIPS_IN_ONE_REPLAY, asked)
     page.close()
     return {(one[0], one[1], one[2], one[3]): one[4] for one in found}
 
@@ -272,7 +250,7 @@ def test_the_page_fits_and_can_be_read_by_everybody(
         viewport={"width": width, "height": 900}, color_scheme="dark" if dark else "light", bypass_csp=True
     )
     page.set_default_timeout(10 * PATIENCE)
-    page.goto(PAGE.as_uri())
+    page.goto(VERIFIER.as_uri())
     page.wait_for_selector("#checked li")
     for step in ("begin", "good", "bad"):
         if step == "good":
@@ -287,4 +265,33 @@ def test_the_page_fits_and_can_be_read_by_everybody(
         if SCREENSHOTS:
             name = f"verifier-{step}-{width}-{'dark' if dark else 'light'}.png"
             page.screenshot(path=str(Path(SCREENSHOTS) / name), full_page=True)
+    page.close()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("lies", [False, True])
+def test_a_second_worker_checks_and_adds_and_what_it_says_counts(
+    browser: Any, archive: Path, tmp_path: Path, lies: bool
+) -> None:
+    """With batches of one payload the recorded board has enough for two."""
+    text = VERIFIER.read_text("utf-8")
+    changes = {
+        "const BATCH = 16;": "const BATCH = 1;",
+        "this.port.postMessage({ id, order })": 'console.log("asked", this.port.postMessage({ id, order }))',
+    }
+    if lies:
+        changes["payloads.sum(codec, places)"] = "payloads.sum(codec, live ? places : places.slice(1))"
+    for before, after in changes.items():
+        assert text.count(before) == 1
+        text = text.replace(before, after)
+    (tmp_path / "page.html").write_text(text, "utf-8")
+    page = browser.new_page()
+    page.set_default_timeout(10 * PATIENCE)
+    if page.evaluate("navigator.hardwareConcurrency") < 2:
+        pytest.skip("this machine has one processor")
+    said: list[str] = []
+    page.on("console", lambda message: said.append(message.text))
+    page.goto((tmp_path / "page.html").as_uri())
+    assert check_file(page, "board.anofel", archive.read_bytes()) == (BAD if lies else GOOD)
+    assert any(line.startswith("asked") for line in said)
     page.close()

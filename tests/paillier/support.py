@@ -70,7 +70,7 @@ class Committee:
 
     def contribute(self, number: int, values: Int64Vector) -> tuple:
         prepared = SCHEME.prepare(self.key, post(number), self.limits)
-        return post(number), SCHEME.encrypt(prepared, values)
+        return post(number), prepared.encrypt(values)
 
     def add(self, vectors: Sequence[Int64Vector]) -> CiphertextSum:
         total = SCHEME.accumulator(self.key, ITERATION, self.limits)

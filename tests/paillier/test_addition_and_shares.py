@@ -69,7 +69,7 @@ def test_a_post_is_added_once_and_no_more_than_max_posts(committee: Committee) -
     accumulator = SCHEME.accumulator(committee.key, ITERATION, limits)
     checked = []
     for number in range(3):
-        made = SCHEME.encrypt(SCHEME.prepare(committee.key, post(number), limits), committee.vector())
+        made = SCHEME.prepare(committee.key, post(number), limits).encrypt(committee.vector())
         checked.append(
             SCHEME.verify_payload(committee.key, post(number), limits, made.envelope, made.payload)
         )

@@ -33,6 +33,6 @@ def test_dealerless_key_generation_at_3072_bits() -> None:
     total = scheme.accumulator(key, ITERATION, committee.limits)
     vectors = [committee.vector(seed) for seed in range(2)]
     for number, values in enumerate(vectors):
-        made = scheme.encrypt(scheme.prepare(key, post(number), committee.limits), values)
+        made = scheme.prepare(key, post(number), committee.limits).encrypt(values)
         total.add(scheme.verify_payload(key, post(number), committee.limits, made.envelope, made.payload))
     assert np.array_equal(committee.decrypt(total.finish(), [1, 3]), sum(vectors))

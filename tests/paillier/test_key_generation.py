@@ -15,7 +15,7 @@ from anofel.committee.paillier.arithmetic.parameters import STATISTICAL_BITS
 from anofel.committee.paillier.arithmetic.sharing import lagrange
 from anofel.committee.paillier.key import Origin
 from anofel.committee.paillier.key_rounds import engine
-from anofel.committee.paillier.key_rounds.messages import Body, Kind
+from anofel.committee.paillier.key_rounds.messages import Kind, RoundBody
 from anofel.committee.paillier.key_rounds.modulus import own_parts
 from anofel.committee.paillier.key_rounds.sizes import TINY_MODULUS, Sizes
 from anofel.framing import Reader, Writer
@@ -29,12 +29,12 @@ from tests.paillier.support import (
 )
 
 
-def split(message: RoundMessage) -> tuple[bytes, Body]:
+def split(message: RoundMessage) -> tuple[bytes, RoundBody]:
     reader = Reader(message.body)
-    return reader.framed(), Body.from_bytes(reader.framed())
+    return reader.framed(), RoundBody.from_bytes(reader.framed())
 
 
-def with_body(message: RoundMessage, body: Body) -> RoundMessage:
+def with_body(message: RoundMessage, body: RoundBody) -> RoundMessage:
     count, _ = split(message)
     return replace(message, body=Writer().framed(count).framed(body.to_bytes()).done())
 
@@ -263,7 +263,7 @@ def test_sealed_parts_where_none_belong_name_their_sender(recording: Recording, 
 
 @pytest.mark.parametrize("phase", ["sieve-deal", "modulus-deal", "final-tests", "key-deal", "key-reduce"])
 def test_a_bad_sealed_part_is_shown_and_its_sender_named(recording: Recording, phase: str) -> None:
-    def spoil(body: Body) -> Body:
+    def spoil(body: RoundBody) -> RoundBody:
         return replace(body, sealed=(flip(body.sealed[0]), *body.sealed[1:]))
 
     expect(recording, recording.round_of(phase), changing(2, spoil), (2,), "sealed part")
@@ -274,8 +274,8 @@ def test_a_false_complaint_names_the_plaintiff(recording: Recording, phase: str)
     number = recording.round_of(phase)
     key = engine.sealing_key(recording.states[number][3].seed).to_bytes()
 
-    def complain(_: Body) -> Body:
-        return Body(Kind.COMPLAINT, bytes([1]) + key)
+    def complain(_: RoundBody) -> RoundBody:
+        return RoundBody(Kind.COMPLAINT, bytes([1]) + key)
 
     expect(recording, number, changing(3, complain), (3,), "complaint")
 
@@ -285,7 +285,7 @@ def test_a_false_complaint_names_the_plaintiff(recording: Recording, phase: str)
 )
 def test_a_complaint_without_evidence_names_the_plaintiff(recording: Recording, data: bytes) -> None:
     number = recording.round_of("modulus-open")
-    expect(recording, number, changing(3, lambda _: Body(Kind.COMPLAINT, data)), (3,))
+    expect(recording, number, changing(3, lambda _: RoundBody(Kind.COMPLAINT, data)), (3,))
 
 
 @pytest.mark.parametrize("limit", [None, 0])
@@ -293,7 +293,7 @@ def test_a_complaint_after_a_resume_has_a_culprit_unless_the_run_is_too_long(
     recording: Recording, limit: int | None
 ) -> None:
     number = recording.round_of("modulus-open")
-    messages = changing(3, lambda _: Body(Kind.COMPLAINT, b"\x01" + bytes(32)))(
+    messages = changing(3, lambda _: RoundBody(Kind.COMPLAINT, b"\x01" + bytes(32)))(
         list(recording.rounds[number])
     )
     state = recording.generation.resume(recording.states[number][1].to_bytes())
@@ -342,7 +342,9 @@ def test_a_wrong_self_test_share_names_its_sender(recording: Recording) -> None:
 
 def test_an_early_opening_names_its_sender(recording: Recording) -> None:
     number = recording.round_of("first-test")
-    expect(recording, number, changing(2, lambda _: Body(Kind.OPENING, bytes(32))), (2,), "had not failed")
+    expect(
+        recording, number, changing(2, lambda _: RoundBody(Kind.OPENING, bytes(32))), (2,), "had not failed"
+    )
 
 
 def cheat(recording: Recording, phase: str, member: int, spoil) -> tuple[object, list[list[RoundMessage]]]:
@@ -434,7 +436,7 @@ def test_an_opened_seed_that_was_not_committed_names_its_sender(even_recording: 
     _, rounds = cheat(even_recording, "sieve-open", 2, spoil_public)
     opening = rounds[-1]
     assert split(opening[0])[1].kind is Kind.OPENING
-    opening[2] = with_body(opening[2], Body(Kind.OPENING, bytes(32)))
+    opening[2] = with_body(opening[2], RoundBody(Kind.OPENING, bytes(32)))
     with pytest.raises(KeyGenerationFailed) as caught:
         even_recording.generation.observe(even_recording.run, rounds)
     assert caught.value.culprits == (2, 3)

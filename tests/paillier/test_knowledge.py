@@ -76,10 +76,10 @@ def test_a_decoy_looks_like_an_update(committee: Committee) -> None:
 def test_a_preparation_is_used_once_and_not_by_a_refused_vector(committee: Committee) -> None:
     prepared = SCHEME.prepare(committee.key, post(1), committee.limits)
     with pytest.raises(VectorRefused):
-        SCHEME.encrypt(prepared, np.zeros(3, dtype=np.int64))
-    SCHEME.encrypt(prepared, committee.vector())
+        prepared.encrypt(np.zeros(3, dtype=np.int64))
+    prepared.encrypt(committee.vector())
     with pytest.raises(PreparationUsed):
-        SCHEME.encrypt(prepared, committee.vector())
+        prepared.encrypt(committee.vector())
     assert "redacted" in repr(prepared)
     assert str(prepared.first.mu) not in repr(prepared.first)
 
@@ -278,7 +278,7 @@ ATTACKS: dict[str, tuple[Callable[[Claim], Claim], int]] = {
 def test_a_changed_copy_of_another_contribution_is_refused(committee: Committee, attack: str) -> None:
     key, theirs, mine = committee.key, post(1), post(2)
     prepared = SCHEME.prepare(key, theirs, committee.limits)
-    made = SCHEME.encrypt(prepared, committee.vector())
+    made = prepared.encrypt(committee.vector())
     values, cipher = residues(made), made.payload[: -KnowledgeProof.length(512)]
     folding = knowledge._transcript(key, theirs, cipher).challenges("fold", len(values))
     victim = Claim(key, values, proof_of(made, key), folding)
@@ -315,7 +315,7 @@ def test_knowledge_can_be_extracted_from_two_answers_to_one_first_message(commit
     """Special soundness on the folded ciphertext: M = (z - z')/(e - e')."""
     key, context = committee.key, post(3)
     prepared = SCHEME.prepare(key, context, committee.limits)
-    exponents, masks = prepared.consume()
+    exponents, masks = prepared._consume()
     plaintexts = prepared.packing.pack(committee.vector())
     n, n2 = key.modulus, int(key.square)
     cipher = b"".join(

@@ -12,7 +12,7 @@ from anofel.committee.count_key import CountKey, SecretCountShare
 from anofel.committee.paillier.arithmetic.packing import Packing
 from anofel.committee.paillier.arithmetic.parameters import RANDOMISER_BITS
 from anofel.committee.paillier.arithmetic.randomness import SeededRandomness
-from anofel.committee.paillier.contribution import encrypt, prepare
+from anofel.committee.paillier.contribution import prepare
 from anofel.committee.paillier.key import Origin
 from anofel.committee.paillier.total import open_ciphertexts, partial_decrypt
 from tests.paillier.dealer import insecure_deal
@@ -47,9 +47,8 @@ def test_ciphertexts_are_textbook_paillier_with_the_stated_randomisers() -> None
     source = SeededRandomness(b"r" * 32, "client")
     exponents = [source.bits(RANDOMISER_BITS) for _ in range(Packing.of(LIMITS, TOY_BITS).count)]
     values = np.arange(-20, 20, dtype=np.int64) * 50
-    payload = encrypt(
-        prepare(key, post(1), LIMITS, None, SeededRandomness(b"r" * 32, "client")), values
-    ).payload
+    prepared = prepare(key, post(1), LIMITS, None, SeededRandomness(b"r" * 32, "client"))
+    payload = prepared.encrypt(values).payload
     bits = (1000 * 64).bit_length() + 1
     slots = (TOY_BITS - 1 - 40) // bits
     h_s = pow(textbook_h(n), n, n2)
@@ -105,7 +104,7 @@ def test_wire_bytes_do_not_move() -> None:
     """A change of these hashes is a change of the wire format."""
     key, _ = fixed_committee()
     values = np.arange(40, dtype=np.int64)
-    made = encrypt(prepare(key, post(1), LIMITS, None, SeededRandomness(b"r" * 32, "client")), values)
+    made = prepare(key, post(1), LIMITS, None, SeededRandomness(b"r" * 32, "client")).encrypt(values)
     assert ITERATION.iteration == 7
     assert hashlib.sha256(key.to_bytes()).hexdigest()[:16] == "c76ebbb221aa0bd2"
     assert made.envelope.payload_sha256.hex()[:16] == "40c9834ec4a06cf5"

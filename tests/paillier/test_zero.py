@@ -42,7 +42,7 @@ def cast(key: PaillierKey, number: int, *, one: bool) -> CastBit:
 
 
 def contribute(committee: Committee, number: int, values: Int64Vector, bit: CastBit) -> Contribution:
-    return SCHEME.encrypt(SCHEME.prepare(committee.key, post(number), committee.limits, bit), values)
+    return SCHEME.prepare(committee.key, post(number), committee.limits, bit).encrypt(values)
 
 
 def zeros(committee: Committee) -> Int64Vector:
@@ -90,10 +90,10 @@ def test_an_honest_client_is_told_what_does_not_fit(proven: Committee) -> None:
     key, limits, bit = proven.key, proven.limits, cast(proven.key, 1, one=False)
     prepared = SCHEME.prepare(key, post(1), limits, bit)
     with pytest.raises(VectorRefused, match="The ballot's bit is 0"):
-        SCHEME.encrypt(prepared, proven.vector())
-    SCHEME.encrypt(prepared, zeros(proven))  # the refused vector consumed nothing
+        prepared.encrypt(proven.vector())
+    prepared.encrypt(zeros(proven))  # the refused vector consumed nothing
     with pytest.raises(PreparationUsed):
-        SCHEME.encrypt(prepared, zeros(proven))
+        prepared.encrypt(zeros(proven))
     with pytest.raises(InvalidContext, match="needs the ballot's bit"):
         SCHEME.prepare(key, post(1), limits)
     with pytest.raises(InvalidContext, match="not one of this committee"):

@@ -9,10 +9,8 @@ from anofel.errors import InvalidInput
 from anofel.privacy.accounting import epsilon
 from anofel.privacy.bounds import (
     advantage_bound,
-    count_advantage,
     error_bound,
     gaussian_advantage,
-    noisy_count_advantage,
     paper_advantage,
     paper_error_scale,
 )
@@ -97,37 +95,3 @@ def test_arguments_out_of_range_are_refused():
         gaussian_advantage(0)
     with pytest.raises(InvalidInput):
         error_bound(sigma=1, coordinates=0, iterations=1, failure=0.1)
-
-
-@pytest.mark.parametrize(("others", "share"), [(0, 0.5), (7, 1.0), (3, 0.0)])
-def test_counts_name_the_task_where_nobody_else_is_unknown(others, share):
-    assert count_advantage(others, share) == pytest.approx(1.0)
-
-
-def test_the_advantage_by_counts_is_that_of_the_best_guess():
-    """By drawing: the sign of the difference of the counts is the likelihood-ratio test."""
-    rng = np.random.default_rng(5)
-    first, second = (rng.binomial(8, 0.5, 400_000) for _ in range(2))
-    difference = first - second
-    right = (difference + 1 > 0).mean() + (difference + 1 == 0).mean() / 2
-    assert count_advantage(8, 0.5) == pytest.approx(2 * right - 1, abs=0.006)
-
-
-@pytest.mark.parametrize(("epsilon_of_count", "iterations"), [(0.5, 1), (0.25, 10), (1.0, 3)])
-def test_noise_on_counts_wears_off(epsilon_of_count, iterations):
-    rng, share = np.random.default_rng(6), 1 - math.exp(-epsilon_of_count)
-    shape = (iterations, 200_000)
-    noise = [rng.geometric(share, shape) - rng.geometric(share, shape) for _ in range(2)]
-    counts = noise[0] + 1, noise[1]
-    scores = sum(np.abs(counts[0]) - np.abs(counts[0] - 1) + np.abs(counts[1] - 1) - np.abs(counts[1]))
-    right = (scores > 0).mean() + (scores == 0).mean() / 2
-    assert noisy_count_advantage(epsilon_of_count, iterations) == pytest.approx(2 * right - 1, abs=0.008)
-
-
-def test_counts_refuse_what_is_no_number_of_others():
-    for call in (lambda: count_advantage(-1, 0.5), lambda: count_advantage(2, 1.5)):
-        with pytest.raises(InvalidInput):
-            call()
-    for call in (lambda: noisy_count_advantage(0, 1), lambda: noisy_count_advantage(1, 0)):
-        with pytest.raises(InvalidInput):
-            call()

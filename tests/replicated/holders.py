@@ -14,6 +14,7 @@ from anofel.node.replicated.files import read_transport_key
 from anofel.node.replicated.node import ReplicatedNode
 from anofel.node.replicated.service import ReplicatedService
 from anofel.serving.server import GuardedServer
+from tests.node.support import SECONDS
 from tests.replicated.support import Validators
 
 
@@ -27,7 +28,7 @@ class Serving:
         self.loop: asyncio.AbstractEventLoop
         self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()))
         self._thread.start()
-        assert self._ready.wait(30)
+        assert self._ready.wait(SECONDS)
 
     async def _serve(self) -> None:
         self.loop = asyncio.get_running_loop()

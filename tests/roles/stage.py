@@ -24,7 +24,7 @@ from anofel.roles.role import Say
 from anofel.tasks.task import Task
 from tests.board.world import Owner, a_task
 from tests.node.support import SECONDS, NodeProcess, running
-from tests.roles.people import TYPE, make_client, open_client
+from tests.roles.people import make_client, open_client
 from tests.roles.remote_world import CLASS, RemoteBoard, RemoteWorld, connect, make_remote_board
 
 RELEASES = {"max_releases": 100}
@@ -171,14 +171,7 @@ def certify(world: RemoteWorld, directory: RoleDirectory, keys: KeyDirectory) ->
     certificate = issue_certificate(
         request, secret=secret, nonce=nonce, verifier=keys.ownership_verifier(threads=1)
     )
-    document = CertificateDocument(
-        genesis=world.genesis.hash,
-        certifier=secret.public_key().to_bytes(),
-        d=d.to_bytes(),
-        mpk=request.mpk.to_bytes(),
-        dt=TYPE,
-        certificate=certificate.to_secret_bytes(),
-    )
+    document = CertificateDocument.of(world.genesis.hash, secret.public_key(), request, certificate)
     accept_certificate(directory, settings, document)
 
 

@@ -162,7 +162,7 @@ def test_a_child_that_cannot_be_started_again_is_the_zero_update(monkeypatch: py
     def no_room(*_: object, **__: object) -> None:
         raise OSError(24, "Too many open files")
 
-    monkeypatch.setattr("anofel.phase2_training.step4_training_process.subprocess.Popen", no_room)
+    monkeypatch.setattr("anofel.children.subprocess.Popen", no_room)
     assert training.get_ready() == training.layout
     training.begin(first_model().to_bytes())
     assert "can be started" in training.take().failure
@@ -196,7 +196,7 @@ def test_no_child_is_left_when_nobody_needs_it() -> None:
     training = TrainingProcess(CUSTOM, OWN, make_dataset(5))
     training.get_ready()
     assert training._child is not None
-    child = str(training._child._process.pid)
+    child = str(training._child._child.pid)
     assert child in set(processes())
     del training
     gc.collect()

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from anofel.audit.auditor import Auditor
 from anofel.audit.sources import open_source
 from anofel.committee.errors import DoesNotFit, InvalidCommittee
+from anofel.committee.lattice.scheme import Lattice
 from anofel.learning.splits import iid
 from anofel.phase1_setup.step1b_certification import fresh_nonce
 from anofel.privacy import protect
@@ -131,6 +133,26 @@ class NobodyFirst(Participation):
 
     def order(self, iteration: int, sizes: Sequence[int]) -> list[tuple[int, int]]:
         return super().order(iteration, sizes) if iteration > 1 else []
+
+
+def test_payloads_are_checked_once_for_all_members(
+    keys: KeyDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checked: list[int] = []
+    check = Lattice.check_payloads
+
+    def noted(self: Lattice, key: Any, limits: Any, items: Any) -> Any:
+        checked.append(len(items))
+        return check(self, key, limits, items)
+
+    monkeypatch.setattr(Lattice, "check_payloads", noted)
+    part = SimulatedTask(task_named("once"), iid(make_dataset(30, seed=1), 3, 0))
+    with Simulation([part], committee=SMALL, keys=keys) as simulation:
+        (result,) = simulation.run(1)
+        current = simulation.board.state.bundles[0].current
+    assert current is not None
+    assert sorted(current.positions[0].aggregates) == [1, 2], "both members stated it"
+    assert (result.count, sum(checked)) == (3, 3)
 
 
 def test_in_memory_payloads_go_and_a_task_ends_after_its_releases(keys: KeyDirectory) -> None:

@@ -138,17 +138,16 @@ class WatchedLink:
     def converse(self, order: bytes, seconds: float) -> bytes:
         answer = self.worker.obey(order)
         self.crossed += [order, answer]
-        for number, owned in self.worker._owned.items():
-            who, credential = f"client {number}: ", owned.applicant
-            self.secrets[who + "master secret"] = credential.msk.to_secret_bytes()
-            self.public[who + "master public key"] = credential.msk.public_key().to_bytes()
-            if owned.client is not None:
-                self.secrets[who + "salt"] = owned.client.salt.to_secret_bytes()
-            if owned.sealed is not None:
-                member = owned.sealed.membership
-                self.secrets[who + "message secret"] = member.message_secret.to_secret_bytes()
-                self.public[who + "message key"] = member.message_key
-                self.public[who + "nullifier"] = member.nullifier
+        for number, applicant in self.worker._applicants.items():
+            self.secrets[f"client {number}: master secret"] = applicant.msk.to_secret_bytes()
+            self.public[f"client {number}: master public key"] = applicant.msk.public_key().to_bytes()
+        for number, client in self.worker._clients.items():
+            self.secrets[f"client {number}: salt"] = client.salt.to_secret_bytes()
+        for number, sealed in self.worker._sealed.items():
+            member, who = sealed.membership, f"client {number}: "
+            self.secrets[who + "message secret"] = member.message_secret.to_secret_bytes()
+            self.public[who + "message key"] = member.message_key
+            self.public[who + "nullifier"] = member.nullifier
         return answer
 
     def close(self) -> None:
@@ -427,7 +426,7 @@ def wait_for_end(pid: int) -> None:
 def orphan() -> Iterator["subprocess.Popen[bytes]"]:
     """A worker whose simulation can be ended without a word."""
     process = subprocess.Popen(
-        [sys.executable, "-P", "-m", "anofel.simulation.workers.child"],
+        [sys.executable, "-P", "-m", "anofel.simulation.workers.worker"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         start_new_session=True,

@@ -14,8 +14,6 @@ const KIB = 1024;
 const MAX_AHEAD = 100_000;
 const NOTICE = 2;
 const COMETBFT = 1;
-/** The tables of a task that this page computes with. */
-const TABLES = ["task", "model", "training", "rule", "privacy", "schema", "metrics", "groups"];
 
 /** @param {State} state @param {any} blob @param {number | bigint} most */
 function checkBlob(state, blob, most) {
@@ -268,8 +266,6 @@ const announcement = {
     } catch (error) {
       throw new Rejected("task-malformed", sentenceOf(error));
     }
-    const unknown = Object.keys(document).find((table) => !TABLES.includes(table));
-    if (unknown) throw new NotCheckedHere(`A task has the table [${unknown}]`);
     const { classes } = state.genesis;
     const sizeClass = sizeClassOf(classes, document);
     if (sizeClass === null) throw new Rejected("no-size-class");

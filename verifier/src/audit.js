@@ -1,8 +1,9 @@
 /** Checks a board from its genesis: what is wrong, in the words of anofel audit, and what was found. */
 import { Chain, flawsOf, TEST_MATERIAL } from "./chain.js";
 import { core } from "./core.js";
-import { BlobTrouble, InvalidBlock, NotCheckedHere, Rejected, sentenceOf } from "./errors.js";
+import { BlobTrouble, InvalidBlock, NotCheckedHere, Rejected, sentenceOf, SourceTrouble } from "./errors.js";
 import { recompute } from "./openings.js";
+import { Crew } from "./payloads.js";
 import { OUTCOMES } from "./state.js";
 
 /** @typedef {{height: number, posting: number | null, rule: string, reason: string}} Finding */
@@ -20,6 +21,7 @@ import { OUTCOMES } from "./state.js";
 export const CHECKED = [
   "Who made each block: the validators' signatures (embedded votes, CometBFT's seals), their changes, and the chain of hashes.",
   "Every posting: canonical encoding, length, signature, certificates, receipts of storage, and the rules of its kind.",
+  "Tasks: that every setting is known, within its bounds, and fits the others, the schema, noise, groups and size classes.",
   "Every registration and submission proof, envelope and ballot, in batches.",
   "Certifiers' proofs of possession; the keys of lattice committees, recomputed from the messages of their runs and handovers.",
   "Sums: each added again from the accepted payloads, contribution proofs included, as long as the payloads are there.",
@@ -31,16 +33,15 @@ export const NOT_CHECKED = [
   "Whether the board has more blocks than were given here: compare the last block and its time with what others see.",
   "ε in the ledger entries of owners.",
   "Paillier committees: the check of such a board ends at its first Paillier key.",
-  "Tasks with weighted means: the check of such a board ends at the first one.",
   "The ceremony of the proof keys, if genesis pins one.",
-  "Whether a task's settings fit together beyond what sums, noise, groups and size classes need; its encoding is checked.",
-  "Authorities with RSA, P-384 or P-521 keys, or with name constraints: the check ends there. Finer points of the profile of certificates.",
+  "Authorities with name constraints: the check ends there. Finer points of the profile of certificates.",
 ];
 
 export class Audit {
-  /** @param {Source} source */
-  constructor(source) {
+  /** @param {Source} source @param {Crew} crew Who checks payloads. */
+  constructor(source, crew = new Crew()) {
     this.source = source;
+    this.crew = crew;
     const read = kept(source.read);
     this.read = read;
     this.chain = new Chain(source.genesis, source.registration, source.submission, { read });
@@ -145,7 +146,7 @@ export class Audit {
 
   /** @param {number} height @param {import("./state.js").Seat} seat */
   async recompute(height, seat) {
-    const { missing, wrong } = await recompute(this.chain.openings, seat);
+    const { missing, wrong } = await recompute(this.chain.openings, this.crew, seat);
     if (missing !== null) {
       const size = this.chain.state.classOf(seat.bundle);
       const { grace } = this.chain.genesis.limits;
@@ -201,9 +202,6 @@ export class Audit {
     };
   }
 }
-
-/** A source that ends early, through no fault of the board's. */
-export class SourceTrouble extends Error {}
 
 /** The blobs of a posting that are kept for ever (docs/board-rules.md). @param {string} name @param {any} body @returns {any[]} */
 function keptForEver(name, body) {

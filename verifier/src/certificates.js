@@ -1,7 +1,9 @@
 /** X.509 identities of role-holders: docs/certificates.md, rules by their numbers. */
 import { compareBytes, hex, sha256 } from "./bytes.js";
 import { core } from "./core.js";
+import { Der } from "./der.js";
 import { InvalidInput, NotCheckedHere, VerificationError } from "./errors.js";
+import { authorityKey, isSignature } from "./signatures.js";
 
 const MAX_CHAIN = 4;
 const MAX_BYTES = 4096;
@@ -13,51 +15,9 @@ const PURPOSES = ["operator", "certifier", "aggregator", "owner", "storage", "va
 const PURPOSE_ARC = `2.25.${BigInt("0x0c413b731f0e40b5844785741a9e7065")}.`;
 const ANY_USAGE = "2.5.29.37.0";
 const P256_SPKI = "3059301306072a8648ce3d020106082a8648ce3d030107034200";
-const ECDSA_SHA256 = "1.2.840.10045.4.3.2";
 const [BASIC, KEY_USAGE, EXTENDED, CONSTRAINTS] = ["2.5.29.19", "2.5.29.15", "2.5.29.37", "2.5.29.30"];
 /** Extensions that may be critical: those that are read here, and alternative names. */
 const KNOWN = [BASIC, KEY_USAGE, EXTENDED, "2.5.29.17"];
-
-class Der {
-  /** @param {Uint8Array} data @param {number} start @param {number} end */
-  constructor(data, start = 0, end = data.length) {
-    this.data = data;
-    this.at = start;
-    this.end = end;
-  }
-
-  get more() {
-    return this.at < this.end;
-  }
-
-  /** One value: its tag, its content, and all its bytes. @param {number} [expected] */
-  next(expected) {
-    const start = this.at;
-    const tag = this.byte();
-    let length = this.byte();
-    if (length > 128) {
-      let count = length - 128;
-      if (count > 2) throw new Error("a length is too long");
-      for (length = 0; count > 0; count--) length = length * 256 + this.byte();
-      if (length < 128) throw new Error("a length is not canonical");
-    } else if (length === 128) throw new Error("a length is not there");
-    const from = this.at;
-    this.at += length;
-    if (this.at > this.end) throw new Error("it ends too early");
-    if (expected !== undefined && tag !== expected) throw new Error("it is another type");
-    return {
-      tag,
-      content: this.data.subarray(from, this.at),
-      whole: this.data.subarray(start, this.at),
-      inside: new Der(this.data, from, this.at),
-    };
-  }
-
-  byte() {
-    if (this.at >= this.end) throw new Error("it ends too early");
-    return this.data[this.at++];
-  }
-}
 
 /** @param {Uint8Array} content @returns {string} */
 function oid(content) {
@@ -123,13 +83,13 @@ function read(der) {
   const certificate = all.next(0x30);
   if (all.more) throw new Error("bytes follow");
   const signed = certificate.inside.next(0x30);
-  const algorithm = certificate.inside.next(0x30).inside;
+  const algorithm = certificate.inside.next(0x30).content;
   const signature = certificate.inside.next(3).content;
   if (signature[0] !== 0 || certificate.inside.more) throw new Error("the signature is not whole bytes");
   const tbs = signed.inside;
   if (tbs.next(0xa0).content[2] !== 2) throw new Error("it is not version 3");
   tbs.next(2);
-  const inner = tbs.next(0x30).inside;
+  const inner = tbs.next(0x30).content;
   const issuer = tbs.next(0x30);
   const validity = tbs.next(0x30).inside;
   const [from, until] = [moment(validity.next()), moment(validity.next())];
@@ -151,10 +111,9 @@ function read(der) {
       extensions.set(name, { critical, value: value.content });
     }
   }
-  const names = [oid(algorithm.next(6).content), oid(inner.next(6).content)];
-  if (names[0] !== names[1]) throw new Error("two algorithms");
+  if (compareBytes(algorithm, inner) !== 0) throw new Error("two algorithms");
   return {
-    der, signed: signed.whole, algorithm: names[0], signature: signature.subarray(1), from, until, extensions,
+    der, signed: signed.whole, algorithm, signature: signature.subarray(1), from, until, extensions,
     issuer: hex(issuer.whole), subject: hex(subject.whole), organisation: organisation(subject.inside),
     spki: spki.whole,
   };
@@ -205,11 +164,7 @@ function pointOf(certificate) {
 
 /** @param {Certificate} one @param {Certificate} issuer */
 function isSignedBy(one, issuer) {
-  const point = pointOf(issuer);
-  if (point === null || one.algorithm !== ECDSA_SHA256) {
-    throw new NotCheckedHere("A certificate is signed with another algorithm than ECDSA on P-256");
-  }
-  return core.holdsP256Der(point, one.signed, one.signature);
+  return isSignature(authorityKey(issuer.spki), one.algorithm, one.signed, one.signature);
 }
 
 /** Who holds a role, as a verified chain says. */

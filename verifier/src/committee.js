@@ -3,7 +3,7 @@ import { concat, framed, hex, number, Reader, sha256, utf8 } from "./bytes.js";
 import { core } from "./core.js";
 import { NotCheckedHere, sentenceOf, VerificationError } from "./errors.js";
 
-const NUM_KEYS = 2049;
+export const NUM_KEYS = 2049;
 const COUNT_KEY = 2048;
 const HEADER = utf8("anofel/1/lattice");
 const KEY = 32;

@@ -15,6 +15,9 @@ export class NotCheckedHere extends Error {
   }
 }
 
+/** A check that ends early, through no fault of the board's. */
+export class SourceTrouble extends Error {}
+
 /** A blob that is needed is not there, or its bytes are not those of its name. */
 export class BlobTrouble extends Error {
   /** @param {string} sha256 @param {string} how */

@@ -7,8 +7,7 @@ import { inSteps } from "./task.js";
 const MAGIC = "616e6f66656c2e6d6f64656c2e310000";
 const MAX_TENSORS = 4096;
 const MAX_SECOND = 1n << 62n;
-const FRACTION_BITS = 16n;
-const LIMIT = 1n << (62n - FRACTION_BITS - 5n);
+const FRACTION_BITS = 16;
 
 /** A parameter is larger than a model may hold. */
 export class ModelOverflow extends InvalidInput {}
@@ -105,8 +104,7 @@ function rateOf(rule, iteration) {
  * @param {import("./task.js").Facts} facts @param {Model} model @param {[Uint8Array, number][]} sums @param {number} iteration
  */
 export function nextModel(facts, model, sums, iteration) {
-  const own = sums.map(([total, count]) => /** @type {[Uint8Array, number]} */ ([total.subarray(0, 8 * model.size), count]));
-  const [total, count] = combined(facts.groups, own);
+  const [total, count] = meanOf(facts, sums, model.size);
   const { rule } = facts;
   const [num, den] = rateOf(rule, iteration);
   const most = inSteps(facts, rule.max_mean_norm) ?? undefined;
@@ -128,10 +126,30 @@ export function nextModel(facts, model, sums, iteration) {
   return new Model(model.header, model.scaleBits, model.size, made.slice(0, model.vectors.length));
 }
 
-/** One mean of the groups' means, and what it is to be divided by (docs/groups.md). @param {any} spec @param {[Uint8Array, number][]} sums */
-function combined(spec, sums) {
-  if (!spec) return /** @type {[Uint8Array, number]} */ (sums[0]);
-  const means = sums.map(([total, count]) => integers(total).map((value) => meanOf(value, BigInt(count))));
+/**
+ * Sum and divisor of what the rule averages (src/anofel/models/means.py); without weights and groups those of the one sum.
+ * @param {import("./task.js").Facts} facts @param {[Uint8Array, number][]} sums @param {number} size @returns {[Uint8Array, number]}
+ */
+function meanOf({ groups, weights }, sums, size) {
+  const own = (/** @type {Uint8Array} */ total) => total.subarray(0, 8 * size);
+  if (!groups && !weights) return [own(sums[0][0]), sums[0][1]];
+  const means = sums.map(([total, count]) => {
+    const [numerator, divisor] = weights ? weightedBy(weights, total, count, size) : [1n, BigInt(count)];
+    return core.fineMean(own(total), numerator, divisor);
+  });
+  if (!groups) return [means[0], 1 << FRACTION_BITS];
+  return combined(groups, means.map(integers));
+}
+
+/** What the sum is multiplied and divided by. @param {any} weights @param {Uint8Array} total @param {number} count @param {number} size */
+function weightedBy({ step, floor }, total, count, size) {
+  const least = floor(BigInt(count));
+  const [stated] = integers(total.subarray(8 * size, 8 * size + 8));
+  return [step, stated > least ? stated : least];
+}
+
+/** One mean of the groups' means, and what it is to be divided by (docs/groups.md). @param {any} spec @param {BigInt64Array[]} means @returns {[Uint8Array, number]} */
+function combined(spec, means) {
   let out = Math.floor((means.length - 1) / 2);
   if (spec.combine === "trimmed-mean") out = Math.min(spec.trim, out);
   const kept = means.length - 2 * out;
@@ -140,20 +158,5 @@ function combined(spec, sums) {
     const column = means.map((mean) => mean[at]).sort((one, other) => (one < other ? -1 : one > other ? 1 : 0));
     for (const value of column.slice(out, out + kept)) sum[at] += value;
   }
-  return /** @type {[Uint8Array, number]} */ ([bytesOf(sum), kept * 65536]);
-}
-
-/** @param {bigint} value @param {bigint} by @returns {[bigint, bigint]} */
-function floorDivision(value, by) {
-  const rest = ((value % by) + by) % by;
-  return [(value - rest) / by, rest];
-}
-
-/** @param {bigint} total @param {bigint} count */
-function meanOf(total, count) {
-  const [whole, rest] = floorDivision(total, count);
-  const [part, left] = floorDivision(rest << FRACTION_BITS, count);
-  const up = 2n * left > count || (2n * left === count && part % 2n === 1n);
-  if (whole > LIMIT || whole < -LIMIT) return (whole > 0n ? LIMIT : -LIMIT) << FRACTION_BITS;
-  return (whole << FRACTION_BITS) + part + (up ? 1n : 0n);
+  return [bytesOf(sum), kept << FRACTION_BITS];
 }

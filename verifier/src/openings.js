@@ -1,10 +1,10 @@
 /** What committees open: counts, sums, and the model that follows (src/anofel/board/openings.py). */
 import { compareBytes, concat, hex, sha256, unhex } from "./bytes.js";
-import { CommitteeKey, digestOfSet } from "./committee.js";
+import { CommitteeKey, digestOfSet, NUM_KEYS } from "./committee.js";
 import { core } from "./core.js";
 import { sentenceOf, VerificationError } from "./errors.js";
 import { integers, Model, ModelOverflow, nextModel } from "./model.js";
-import { codecOf } from "./task.js";
+import { codecFields, codecOf } from "./task.js";
 
 const MOST = (1n << 63n) - 1n;
 
@@ -160,7 +160,7 @@ export class Openings {
       total: sha256(...sums.map(([total]) => total)),
       nextModel: made && made.digest(),
       count: sums.reduce((sum, [, count]) => sum + count, 0),
-      reported: reported(sums.map(([total]) => integers(total.subarray(8 * before.size)))),
+      reported: reported(sums.map(([total]) => integers(total.subarray(8 * task.facts.metricsStart)))),
     };
   }
 
@@ -191,25 +191,18 @@ function reported(slots) {
 /**
  * Adds the payloads of an agreed position again (docs/audit.md). Returns what is wrong, or null; a payload that
  * is not there, which a board prunes in time, is said with `missing`.
- * @param {Openings} openings @param {Seat} seat @returns {Promise<{missing: string | null, wrong: string | null}>}
+ * @param {Openings} openings @param {import("./payloads.js").Crew} crew @param {Seat} seat
+ * @returns {Promise<{missing: string | null, wrong: string | null}>}
  */
-export async function recompute(openings, seat) {
+export async function recompute(openings, crew, seat) {
   const { task, iteration, position } = seat;
-  const key = await openings.key(seat.shares);
-  const codec = openings.codec(task);
-  const payloads = new core.Payloads();
+  const { keys, members, threshold, sharesId } = await openings.key(seat.shares);
+  const setting = {
+    name: `${sharesId}/${task.taskId}`, codec: codecFields(task.facts.limits),
+    keys: [NUM_KEYS, members, threshold, keys.toBytes()],
+  };
+  const job = crew.begin(setting, { codec: openings.codec(task), keys });
   try {
-    /** @type {string[]} */
-    const names = [];
-    const refused = new Set();
-    let waiting = 0;
-    const check = () => {
-      const verdicts = payloads.check(codec, key.keys);
-      verdicts.forEach((/** @type {string | null} */ verdict, /** @type {number} */ at) => {
-        if (verdict !== null) refused.add(names[names.length - verdicts.length + at]);
-      });
-      waiting = 0;
-    };
     for (const post of iteration.submissions.values()) {
       const { sha256: name, length, envelope } = post.payloads[task.position];
       let payload;
@@ -218,24 +211,23 @@ export async function recompute(openings, seat) {
       } catch (error) {
         return { missing: sentenceOf(error), wrong: null };
       }
-      names.push(post.nullifier);
-      const bytes = payload.length === length ? payload : new Uint8Array();
-      payloads.add(seat.postOf(post), envelope, seat.bitOf(post), bytes);
-      if (++waiting === 32) check();
+      if (payload.length !== length) payload = new Uint8Array();
+      await job.add(post.nullifier, { fields: seat.fieldsOf(post), envelope, bit: seat.bitOf(post), payload });
     }
-    if (waiting) check();
+    const refused = await job.checked();
     const excluded = position.agreed.excluded.map((/** @type {any} */ [name]) => name);
-    const same = JSON.stringify([...refused].sort()) === JSON.stringify(excluded);
-    const place = new Map(names.map((name, at) => [name, at]));
-    const right = same && seat.groupsOf(names.filter((name) => !refused.has(name))).every((group, at) => {
-      const sum = payloads.sum(codec, Uint32Array.from(group, (name) => /** @type {number} */ (place.get(name))));
-      return sha256(unhex(digestOfSet(group)), sum) === position.agreed.groups[at].sumDigest;
-    });
+    let right = JSON.stringify([...refused].sort()) === JSON.stringify(excluded);
+    const good = [...iteration.submissions.keys()].filter((name) => !refused.has(name));
+    const groups = right ? seat.groupsOf(good) : [];
+    for (const [at, group] of groups.entries()) {
+      const sum = await job.sum(group);
+      right &&= sha256(unhex(digestOfSet(group)), sum) === position.agreed.groups[at].sumDigest;
+    }
     const wrong = right ? null
       : `the committee of ${task.facts.name} agreed on a sum that is not the sum of the accepted payloads of ` +
         `iteration ${iteration.number}.`;
     return { missing: null, wrong };
   } finally {
-    payloads.free();
+    job.end();
   }
 }

@@ -1,7 +1,6 @@
 /** Where a board is read from: an archive that `anofel board export` wrote, or a node over HTTP. */
 import { hex, number, Reader, sha256, utf8 } from "./bytes.js";
-import { SourceTrouble } from "./audit.js";
-import { BlobTrouble, InvalidInput } from "./errors.js";
+import { BlobTrouble, InvalidInput, SourceTrouble } from "./errors.js";
 
 const MAGIC = utf8("anofel.archive.1");
 const [END, GENESIS, REGISTRATION, SUBMISSION, BLOCK, BLOB] = [0, 1, 2, 3, 4, 5];

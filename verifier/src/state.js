@@ -318,11 +318,17 @@ export class Seat {
     return counts.flatMap((/** @type {number} */ count, /** @type {number} */ at) => (count >= this.limits.minClients ? [at] : []));
   }
 
+  /** What a post is bound to. @param {any} post @returns {any[]} */
+  fieldsOf(post) {
+    return [
+      this.state.genesisHash, this.task.taskId, BigInt(this.iteration.number), this.committee.keyId, this.task.position,
+      this.scope, post.nullifier, post.tag, post.messageKey,
+    ];
+  }
+
   /** What a post's ciphertexts are bound to. @param {any} post */
   postOf(post) {
-    return new core.Post(
-      this.state.genesisHash, this.task.taskId, BigInt(this.iteration.number), this.committee.keyId, this.task.position,
-      this.scope, post.nullifier, post.tag, post.messageKey);
+    return new core.Post(...this.fieldsOf(post));
   }
 }
 

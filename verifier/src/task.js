@@ -1,6 +1,8 @@
 /** What follows from a task's document: src/anofel/board/announcement.py and privacy/announced.py, in whole numbers. */
 import { InvalidInput, NotCheckedHere } from "./errors.js";
 import { core } from "./core.js";
+import { Fraction, whole } from "./fraction.js";
+import { checkSettings } from "./settings.js";
 
 const TAIL = 10n;
 const MAX_ROOT = 1n << 31n;
@@ -75,96 +77,10 @@ export function readTask(document) {
   } catch {
     throw new InvalidInput("The task is no JSON document.");
   }
-  if (!task?.task || !task.model || !task.rule || !task.privacy || !task.schema) {
-    throw new InvalidInput("The task lacks a table.");
-  }
-  checkNumbers(task);
+  checkSettings(task);
   if (canonical(task) !== text) throw new InvalidInput("The task is not in its canonical encoding.");
   return task;
 }
-
-const COUNT = 2 ** 32;
-const CLIENTS = 2 ** 20;
-/** The whole numbers of a task that are computed with, and their ranges; docs/task-file.md has all of them. */
-const RANGES = /** @type {[string, string, number, number][]} */ ([
-  ["model", "scale_bits", 8, 32], ["model", "parameters", 1, 2 ** 30], ["rule", "lr_num", 1, 2 ** 62],
-  ["rule", "lr_den", 1, 2 ** 62], ["rule", "momentum", 0, 65535], ["privacy", "max_releases", 1, 100_000],
-  ["privacy", "min_clients", 2, CLIENTS], ["privacy", "max_colluders", 0, CLIENTS],
-  ["privacy", "expected_clients", 2, CLIENTS], ["privacy", "max_posts", 1, COUNT],
-  ["privacy", "records_per_client", 1, COUNT],
-]);
-const DECIMALS = ["clipping_norm", "noise_multiplier", "delta", "paper_epsilon"];
-
-/** Refuses a task whose numbers cannot be computed with. @param {any} task */
-function checkNumbers(task) {
-  const refuse = (/** @type {string} */ name) => {
-    throw new InvalidInput(`The task's ${name} cannot be used.`);
-  };
-  const isWhole = (/** @type {unknown} */ value) => Number.isSafeInteger(value) || typeof value === "bigint";
-  const isDecimal = (/** @type {unknown} */ value) => typeof value === "string" && /^\d{1,13}(\.\d{1,13})?$/.test(value);
-  for (const [table, name, least, most] of RANGES) {
-    const value = task[table][name];
-    if (!isWhole(value) || value < least || value > most) refuse(name);
-  }
-  const { privacy, rule, metrics, groups, schema } = task;
-  for (const name of DECIMALS) if (!isDecimal(privacy[name])) refuse(name);
-  if (!["client", "record", "paper"].includes(privacy.unit) || !isDecimal(rule.max_mean_norm ?? "0")) refuse("unit or rule");
-  if (!["integer-mean", "integer-adam", "integer-yogi", "owner"].includes(rule.kind)) refuse("rule");
-  if (["integer-adam", "integer-yogi"].includes(rule.kind)) {
-    if (!isDecimal(rule.floor) || !Number.isInteger(rule.second_momentum) || rule.second_momentum >> 16) refuse("rule");
-  }
-  for (const change of rule.schedule ?? []) {
-    if (![change.iteration, change.lr_num, change.lr_den].every((value) => isWhole(value) && value > 0)) refuse("schedule");
-  }
-  if (privacy.expected_clients < privacy.min_clients || privacy.max_posts < privacy.expected_clients) refuse("expected_clients");
-  if (privacy.min_clients - privacy.max_colluders < 2) refuse("min_clients");
-  if (metrics && (!Array.isArray(metrics.names) || metrics.names.length > 2 || !isDecimal(metrics.share))) refuse("metrics");
-  if (groups && !(Number.isInteger(groups.number) && groups.number >= 2 && groups.number <= 32)) refuse("groups");
-  if (groups && (rule.kind === "owner" || privacy.expected_clients < groups.number * privacy.min_clients)) refuse("groups");
-  const type = task.task.dataset_type;
-  if (typeof task.task.name !== "string" || !Number.isInteger(type) || type < 0 || type >= COUNT) refuse("head");
-  if (typeof schema !== "object" || Array.isArray(schema)) refuse("schema");
-}
-
-/** A fraction of two BigInts. */
-class Fraction {
-  /** @param {bigint} num @param {bigint} [den] */
-  constructor(num, den = 1n) {
-    this.num = num;
-    this.den = den;
-  }
-
-  /** @param {string | number | bigint} value */
-  static of(value) {
-    const [, sign, whole, part = ""] = /^(-?)(\d+)(?:\.(\d+))?$/.exec(String(value)) ?? [];
-    if (whole === undefined) throw new InvalidInput(`${value} is no decimal number.`);
-    const num = BigInt(whole + part);
-    return new Fraction(sign ? -num : num, 10n ** BigInt(part.length));
-  }
-
-  /** @param {Fraction} other */
-  times(other) {
-    return new Fraction(this.num * other.num, this.den * other.den);
-  }
-
-  /** @param {Fraction} other */
-  over(other) {
-    return new Fraction(this.num * other.den, this.den * other.num);
-  }
-
-  /** @param {Fraction} other */
-  plus(other) {
-    return new Fraction(this.num * other.den + other.num * this.den, this.den * other.den);
-  }
-
-  /** Rounded up; nothing here is negative unless it is said. */
-  ceil() {
-    const floor = this.num / this.den - (this.num % this.den < 0n ? 1n : 0n);
-    return floor * this.den === this.num ? floor : floor + 1n;
-  }
-}
-
-const whole = (/** @type {bigint | number} */ value) => new Fraction(BigInt(value));
 
 /** @param {bigint} value @returns {bigint} */
 function isqrt(value) {
@@ -263,6 +179,23 @@ function metricSlots(task) {
   return task.privacy.unit === "record" ? [...task.metrics.names, "examples"] : task.metrics.names;
 }
 
+/** Where the metric slots of a vector begin: behind the parameters and the weight. @param {any} task @returns {number} */
+const metricsStart = (task) => task.model.parameters + Number(Boolean(task.weights));
+
+/** ω, what a client of weight 1 adds to the weight slot. @param {any} task */
+function weightStep({ privacy, model, weights }) {
+  const { num, den } = Fraction.of(weights.share).times(radius(privacy, model.scale_bits));
+  return num / den;
+}
+
+/** What a weighted mean needs, if a task asks for one. @param {any} task */
+function weightsOf(task) {
+  if (!task.weights) return null;
+  const step = weightStep(task);
+  const floor = Fraction.of(task.weights.floor);
+  return { step, floor: (/** @type {bigint} */ count) => floor.times(whole(step * count)).ceil() };
+}
+
 /** @param {any} task @returns {bigint[][]} */
 function rangesOf(task) {
   const slots = metricSlots(task).length;
@@ -274,14 +207,14 @@ function rangesOf(task) {
   let largest = whole(records).times(Fraction.of(task.metrics.share)).times(radius(privacy, scale));
   largest = largest.plus(largest.over(whole(1 << 29)));
   const bound = rootAbove(largest.times(largest).over(whole(slots))) + 1n;
-  const first = BigInt(task.model.parameters);
+  const first = BigInt(metricsStart(task));
   return Array.from({ length: slots }, (_, slot) => [first + BigInt(slot), -noise, bound + noise]);
 }
 
 /** The size class that holds a task, of several the one with the fewest posts. @param {any[]} classes @param {any} task */
 export function sizeClassOf(classes, task) {
   const posts = task.privacy.max_posts;
-  const length = task.model.parameters + metricSlots(task).length;
+  const length = metricsStart(task) + metricSlots(task).length;
   const fits = classes
     .map((size, at) => ({ size, at }))
     .filter(({ size }) => (task.privacy.adaptive ? posts === size.max_posts : posts <= size.max_posts))
@@ -301,7 +234,7 @@ export function companionsOf(task) {
 export function factsOf(task, size) {
   const { privacy, model } = task;
   const scale = model.scale_bits;
-  const length = model.parameters + metricSlots(task).length;
+  const length = metricsStart(task) + metricSlots(task).length;
   const unproven = task.task.insecure_unproven_contributions === true;
   return {
     name: task.task.name,
@@ -315,12 +248,14 @@ export function factsOf(task, size) {
       ranges: unproven ? [] : rangesOf(task),
     },
     parameters: model.parameters,
+    metricsStart: metricsStart(task),
     scaleBits: scale,
     maxReleases: privacy.max_releases,
     types: task.task.dataset_type ? [task.task.dataset_type] : null,
     rule: task.rule,
     companions: companionsOf(task),
     groups: task.groups ?? null,
+    weights: weightsOf(task),
     groupsNumber: task.groups ? task.groups.number : 1,
     task,
   };
@@ -328,13 +263,14 @@ export function factsOf(task, size) {
 
 /** @typedef {ReturnType<typeof factsOf>} Facts */
 
+/** What the widths of a task's vectors follow from. @param {Facts["limits"]} limits @returns {any[]} */
+export const codecFields = (limits) => [
+  limits.length, limits.bound, limits.maxPosts, limits.normBound ?? undefined, limits.maxLiars,
+  BigInt64Array.from(limits.ranges.flat()),
+];
+
 /** The widths of a task's vectors. @param {Facts["limits"]} limits */
-export function codecOf(limits) {
-  return new core.Codec(
-    limits.length, limits.bound, limits.maxPosts, limits.normBound ?? undefined, limits.maxLiars,
-    BigInt64Array.from(limits.ranges.flat()),
-  );
-}
+export const codecOf = (limits) => new core.Codec(...codecFields(limits));
 
 /** Refuses sums that a committee cannot add. @param {Facts} facts @param {number} scheme */
 export function checkFits(facts, scheme) {
@@ -352,7 +288,7 @@ export function checkFits(facts, scheme) {
   }
   const { privacy } = facts.task;
   const size = radius(privacy, facts.scaleBits);
-  const room = whole(MAX_ROOT).plus(new Fraction(-size.num, size.den));
+  const room = whole(MAX_ROOT).minus(size);
   const square = room.times(room);
   if (room.num <= 0n || BigInt(limits.length) * square.den >= square.num) {
     throw new InvalidInput("clipping_norm at this scale leaves no room in 64-bit integers; lower scale_bits.");

@@ -127,6 +127,17 @@ fn more_posts_than_the_widths_allow_are_refused() {
 }
 
 #[test]
+fn sums_of_parts_join_to_the_sum_of_all() {
+    let all = [contribution(1, 1), contribution(2, 2), contribution(3, 3)];
+    let (first, rest) = all.split_at(1);
+    let mut joined = Accumulator::new(codec(), 3);
+    joined.add_sum(&add(first)).unwrap();
+    joined.add_sum(&add(rest)).unwrap();
+    assert!(matches!(joined.add_sum(&add(first)), Err(Error::Range { .. })));
+    assert_eq!(joined.finish().to_bytes(), add(&all).to_bytes());
+}
+
+#[test]
 fn every_field_of_the_challenge_counts() {
     let (envelope, _) = contribution(1, 1);
     verify_envelope(&post(1), &envelope).unwrap();

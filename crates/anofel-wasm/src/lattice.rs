@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use anofel_committee::lattice as scheme;
-use js_sys::Array;
+use js_sys::{Array, Uint8Array};
 use rand::rngs::OsRng;
 use wasm_bindgen::prelude::*;
 
@@ -177,6 +177,18 @@ impl Payloads {
         }
         Ok(sum.finish().to_bytes())
     }
+}
+
+/// The bytes of the sum of sums, each by its bytes.
+#[wasm_bindgen(js_name = joinSums)]
+pub fn join_sums(codec: &Codec, sums: Vec<Uint8Array>) -> Result<Vec<u8>> {
+    let mut whole = scheme::Accumulator::new(codec.codec.clone(), codec.max_posts);
+    for bytes in sums {
+        let part =
+            scheme::EncryptedSum::from_bytes(codec.codec.clone(), codec.max_posts, &bytes.to_vec());
+        whole.add_sum(&part.map_err(refuse)?).map_err(refuse)?;
+    }
+    Ok(whole.finish().to_bytes())
 }
 
 /// An encrypted sum, and the shares of it that were checked.

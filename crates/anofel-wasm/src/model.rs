@@ -1,6 +1,6 @@
 //! The exact rules that turn a sum into the next model. Vectors are little-endian 64-bit integers.
 
-use anofel_dp::update_rule::{Adaptive, IntegerAdaptive, IntegerMean};
+use anofel_dp::update_rule::{fine_mean, Adaptive, IntegerAdaptive, IntegerMean};
 use anofel_dp::UpdateError;
 use js_sys::{Array, Uint8Array};
 use wasm_bindgen::prelude::*;
@@ -16,12 +16,19 @@ fn decode(bytes: &[u8]) -> Vec<i64> {
     bytes.as_chunks::<8>().0.iter().map(|word| i64::from_le_bytes(*word)).collect()
 }
 
+fn encode(values: &[i64]) -> Vec<u8> {
+    values.iter().flat_map(|value| value.to_le_bytes()).collect()
+}
+
 fn vectors<const N: usize>(values: [Vec<i64>; N]) -> Array {
-    let encode = |values: Vec<i64>| {
-        let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
-        JsValue::from(Uint8Array::from(bytes.as_slice()))
-    };
-    values.into_iter().map(encode).collect()
+    values.iter().map(|values| JsValue::from(Uint8Array::from(encode(values).as_slice()))).collect()
+}
+
+/// The mean of one group, or a weighted one, in units of 2^−16 of a step.
+#[wasm_bindgen(js_name = fineMean)]
+pub fn fine_mean_of(total: &[u8], numerator: u64, divisor: u64) -> Result<Uint8Array> {
+    let mean = fine_mean(&decode(total), numerator, divisor).map_err(refuse)?;
+    Ok(Uint8Array::from(encode(&mean).as_slice()))
 }
 
 /// `integer-mean`: the next model and the next velocity.

@@ -78,7 +78,7 @@ def sums_due(state: State) -> list[Seat]:
 
 
 def _can_open(seat: Seat, progress: Progress, shares: list[Share]) -> bool:
-    return seat.position.progress is progress and len(shares) >= seat.position.threshold
+    return seat.position.progress is progress and len(shares) >= seat.shares.threshold
 
 
 def end_block(state: State, results: Results) -> None:
@@ -157,7 +157,7 @@ def _move(height: int, seat: Seat, results: Results) -> None:
     position, task, where, current = seat.position, seat.task, seat.task_id, seat.iteration
     least = task.facts.limits.min_clients
     if position.progress is Progress.CLOSED:
-        position.agreed = _agreement(position, position.threshold)
+        position.agreed = _agreement(position, seat.shares.threshold)
         if position.agreed is not None:
             enough = all(group.num_posts >= least for group in position.agreed.groups)
             position.progress = Progress.AGGREGATED if enough else Progress.TOO_FEW  # (D-24)

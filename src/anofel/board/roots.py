@@ -23,7 +23,7 @@ from anofel.board.state import (
 )
 from anofel.board.validators import Era
 
-Part = bytes | int | str | None
+Hashed = bytes | int | str | None
 
 
 def certifiers(state: State) -> bytes:
@@ -76,22 +76,22 @@ def bundles(state: State) -> bytes:
     return state.bundles.root(lambda bundle: digest("bundle", _bundle(bundle)))
 
 
-def _validator(era: Era, place: int) -> Iterator[Part]:
+def _validator(era: Era, place: int) -> Iterator[Hashed]:
     one, address = era.validators[place], era.addresses.get(place)
     yield from (place, one.key, one.power, one.binding)
     yield None if address is None else digest("address", [address.name, address.peer, address.url])
     yield from one.chain
 
 
-def _certifier(certifier: CertifierState) -> Iterator[Part]:
+def _certifier(certifier: CertifierState) -> Iterator[Hashed]:
     yield from (certifier.key, certifier.holder, certifier.position, int(certifier.in_force))
 
 
-def _run(run: KeyRun) -> Iterator[Part]:
+def _run(run: KeyRun) -> Iterator[Hashed]:
     yield from (run.run_id, run.opened_by, run.opened_at, int(run.done), run.history)
 
 
-def _shares(shares: CommitteeShares | None) -> Iterator[Part]:
+def _shares(shares: CommitteeShares | None) -> Iterator[Hashed]:
     if shares is None:
         yield None
     else:
@@ -99,7 +99,7 @@ def _shares(shares: CommitteeShares | None) -> Iterator[Part]:
         yield from shares.members
 
 
-def _committee(committee: Committee) -> Iterator[Part]:
+def _committee(committee: Committee) -> Iterator[Hashed]:
     yield from (committee.key_id, committee.scheme, committee.task)
     yield digest("shares", _shares(committee.current))
     yield digest("shares", _shares(committee.pending))
@@ -107,7 +107,7 @@ def _committee(committee: Committee) -> Iterator[Part]:
         yield digest("shares", _shares(shares))
 
 
-def _task(task: TaskState) -> Iterator[Part]:
+def _task(task: TaskState) -> Iterator[Hashed]:
     yield from (task.task_id, task.owner, task.size_class, task.announced_at, task.bundle, task.position)
     yield from (task.model, task.model_iteration, task.next_model, int(task.summed), task.releases)
     yield from (int(task.ended), task.history)
@@ -121,14 +121,14 @@ def _outcome_digest(outcome: Outcome) -> bytes:
     return digest("outcome", _outcome(outcome))
 
 
-def _outcome(outcome: Outcome) -> Iterator[Part]:
+def _outcome(outcome: Outcome) -> Iterator[Hashed]:
     yield from (outcome.iteration, outcome.progress.value, outcome.num_clients, outcome.posts)
     yield from (outcome.excluded, outcome.count, outcome.opened, outcome.releases)
     yield from (outcome.opened_at, outcome.closed_at, outcome.over_at)
     yield from outcome.reported
 
 
-def _position(position: Position) -> Iterator[Part]:
+def _position(position: Position) -> Iterator[Hashed]:
     agreed = position.agreed
     yield from (position.task_id, position.progress.value, position.total)
     yield None if position.counts is None else digest("counts", position.counts)
@@ -137,12 +137,12 @@ def _position(position: Position) -> Iterator[Part]:
     yield position.history
 
 
-def _groups(agreed: Agreement) -> Iterator[Part]:
+def _groups(agreed: Agreement) -> Iterator[Hashed]:
     for group in agreed.groups:
         yield from (group.set_digest, group.num_posts, group.sum_digest)
 
 
-def _iteration(iteration: Iteration) -> Iterator[Part]:
+def _iteration(iteration: Iteration) -> Iterator[Hashed]:
     yield from (iteration.number, iteration.opened_at, iteration.close_by, iteration.epoch)
     yield from (iteration.num_clients, iteration.client_root, iteration.closed_at)
     yield from (iteration.aggregate_by, iteration.count_by, iteration.sum_by)
@@ -151,7 +151,7 @@ def _iteration(iteration: Iteration) -> Iterator[Part]:
         yield digest("position", _position(position))
 
 
-def _bundle(bundle: Bundle) -> Iterator[Part]:
+def _bundle(bundle: Bundle) -> Iterator[Hashed]:
     yield from (bundle.number, bundle.size_class, int(bundle.early_end), bundle.phase.value)
     yield from (bundle.model_by, bundle.iterations, bundle.ended_at, bundle.history)
     yield from bundle.tasks

@@ -21,7 +21,7 @@ from anofel.board.state import (
     TaskState,
 )
 from anofel.committee.context import AgreedSet, IterationContext, PostContext, TaskLimits, digest_of_agreed
-from anofel.committee.count import CIPHERTEXT_LENGTH
+from anofel.committee.count import bit_of
 from anofel.committee.interface import Envelope
 from anofel.errors import InvalidInput
 from anofel.ids import BlobHash, GenesisHash, Nullifier, TaskId
@@ -142,12 +142,8 @@ class Seat:
             proof=name.envelope,
             payload_length=name.length,
             payload_sha256=name.sha256,
-            bit=self._bit_of(post),
+            bit=bit_of(post.ballot, self.place),
         )
-
-    def _bit_of(self, post: AcceptedSubmission) -> bytes:
-        start = self.place * CIPHERTEXT_LENGTH
-        return post.ballot[start : start + CIPHERTEXT_LENGTH]
 
     # What the committee agreed on
 
@@ -190,11 +186,11 @@ class Seat:
         excluded = {nullifier for nullifier, _ in self._agreement.excluded}
         submissions = self.iteration.submissions
         dealt = self.groups_of(nullifier for nullifier in submissions if nullifier not in excluded)
-        first = self.position.count_shares[: self.position.threshold]
+        first = self.position.count_shares[: self.shares.threshold]
         return tuple(
             CountedGroup(
                 agreed,
-                tuple((name, self._bit_of(submissions[name])) for name in names),
+                tuple((name, bit_of(submissions[name].ballot, self.place)) for name in names),
                 tuple((share.member, share.contents[place]) for share in first),
             )
             for place, (agreed, names) in enumerate(zip(self.agreed, dealt, strict=True))

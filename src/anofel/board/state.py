@@ -330,12 +330,6 @@ class Position:
         """
         return self.counts is not None and self.progress is not Progress.TOO_FEW
 
-    @property
-    def threshold(self) -> int:
-        """How many members decrypt this position, once the iteration is closed."""
-        assert self.shares is not None
-        return self.shares.threshold
-
 
 @dataclass(slots=True)
 class Iteration:

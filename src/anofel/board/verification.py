@@ -43,7 +43,7 @@ from anofel.board.rules.common import BAD_RECEIPT, CHAIN, MALFORMED, SIGNATURE, 
 from anofel.board.state import State
 from anofel.board.statements import ballot_statement, registration_item, submission_item
 from anofel.committee.context import PostContext
-from anofel.committee.count import verify_ballots
+from anofel.committee.count import bit_of, verify_ballots
 from anofel.committee.errors import BallotRefused, EnvelopeRefused
 from anofel.committee.interface import Envelope
 from anofel.errors import (
@@ -268,6 +268,7 @@ class Verifier:
                     proof=entry.envelope,
                     payload_length=entry.payload.length,
                     payload_sha256=entry.payload.sha256,
+                    bit=bit_of(claim.body.ballot, place),
                 )
                 groups.setdefault(addressee, []).append((key, claim.contexts[place], envelope))
         for addressee, items in groups.items():

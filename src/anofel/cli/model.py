@@ -234,10 +234,9 @@ def average(
     Example: anofel model average owner/models/digits-5[1-9].model --out digits.model
     """
     from anofel.disk.files import read_each, write_new_file
-    from anofel.models.averaging import mean_of
     from anofel.models.integer_model import IntegerModel
 
-    made = mean_of(read_each(models, IntegerModel.load))
+    made = IntegerModel.average(read_each(models, IntegerModel.load))
     write_new_file(out, made.to_bytes())
     show("Averaged", {"models": len(models), "out": str(out), "digest": made.digest().hex()}, as_json=as_json)
 

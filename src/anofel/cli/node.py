@@ -32,6 +32,7 @@ from anofel.cli.role_options import (
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from anofel.messages import Genesis
     from anofel.node.init import BoardNumbers
     from anofel.primitives import CertifierKey
     from anofel.proofs.keys import KeyDirectory
@@ -243,8 +244,7 @@ def init(
             config=config,
             allow_insecure_keys=insecure_development_keys,
         )
-    if genesis.insecure:
-        warn_insecure(f"this board is INSECURE: {genesis.insecure}; every audit says so")
+    _warn_of(genesis)
     made = {
         "directory": str(directory),
         "name": genesis.name,
@@ -292,8 +292,7 @@ def _begin_together(
         clock=numbers,
         allow_insecure_keys=allow_insecure_keys,
     )
-    if genesis.insecure:
-        warn_insecure(f"this board is INSECURE: {genesis.insecure}; every audit says so")
+    _warn_of(genesis)
     made = {
         "directory": str(directory),
         "genesis": genesis.hash.hex(),
@@ -304,6 +303,11 @@ def _begin_together(
     _show(f"Genesis in {directory}", made, as_json=as_json)
     if not as_json:
         note("Send both files to every validator, who joins with: anofel node join")
+
+
+def _warn_of(genesis: "Genesis") -> None:
+    if genesis.insecure:
+        warn_insecure(f"this board is INSECURE: {genesis.insecure}; every audit says so")
 
 
 @app.command()

@@ -102,8 +102,7 @@ def _goes_on(part: "SimulatedTask", record: "RunRecord | None", best: "BestModel
         return part
     found = record.best(part.task.name)
     if found is not None:
-        loss, iteration, model = found
-        best.take_back(part.task.name, loss, iteration, model)
+        best.best[part.task.name] = found
     return replace(part, begun=record.begun(part.task))
 
 
@@ -146,7 +145,7 @@ class _Journal:
             "tasks": {part.task.name: part.task.digest().hex() for part in self._parts},
             "insecure": list(self.insecure),
             "best": {
-                name: {"iteration": found.iteration, "loss": (found.metrics or {})["loss"]}
+                name: {"iteration": found.iteration, "loss": found.loss}
                 for name, found in self.best.best.items()
             },
             "iterations": self.iterations,
@@ -262,10 +261,9 @@ def _say_best(settings: Settings, best: "BestModels") -> None:
     from anofel.models.files import model_name
     from anofel.simulation.record import MODELS
 
-    for name, result in best.best.items():
+    for name, found in best.best.items():
         where = "" if settings.out is None else f": {settings.out / MODELS / model_name(name, 'best')}"
-        loss = (result.metrics or {})["loss"]
-        print_text(f"Best model of {name}: iteration {result.iteration}, loss {loss:.4f}{where}")
+        print_text(f"Best model of {name}: iteration {found.iteration}, loss {found.loss:.4f}{where}")
     if settings.is_own_validation:
         print_text(
             "It was chosen on rows of the owner's own. The models were released anyway, so the choice costs "

@@ -59,7 +59,6 @@ class BallotStatement:
         self, context: PostContext, type_commitment: bytes, committees: Iterable[BundleCommittee]
     ) -> None:
         lines = tuple(committees)
-        self._size = len(lines)
         with refusing(BallotRefused):
             self.bundle = core.BallotBinding(
                 genesis=context.iteration.genesis,
@@ -97,11 +96,10 @@ class BallotStatement:
         with refusing(BallotRefused):
             self.bundle.verify(ballot)
 
-    def bit(self, ballot: bytes, position: int) -> bytes:
-        """Return the encrypted bit of one committee, from a ballot that was verified."""
-        if not 0 <= position < self._size:
-            raise BallotRefused(f"The bundle has no position {position}.")
-        return ballot[position * CIPHERTEXT_LENGTH : (position + 1) * CIPHERTEXT_LENGTH]
+
+def bit_of(ballot: bytes, place: int) -> bytes:
+    """Return the encrypted bit for a place of the bundle, from a ballot that was verified."""
+    return ballot[place * CIPHERTEXT_LENGTH : (place + 1) * CIPHERTEXT_LENGTH]
 
 
 def verify_ballots(items: Sequence[tuple[BallotStatement, bytes]]) -> None:

@@ -25,7 +25,7 @@ from anofel.committee.interface import (
 )
 from anofel.committee.kept import Kept
 from anofel.committee.ristretto.run import Bodies, collect
-from anofel.committee.ristretto.verdict import Check, Confirmation, settle
+from anofel.committee.ristretto.verdict import Confirmation, SealCheck, settle
 from anofel.committee.sealing import CannotOpen, DealerKeys, check_dealer_keys, dealer_key
 from anofel.framing import Reader, Writer
 from anofel.ids import GenesisHash, RunId, Subject
@@ -34,7 +34,7 @@ NUM_ROUNDS = 3
 
 Share = TypeVar("Share", bound=SecretKeyShare)
 
-Dealt = tuple[Bodies, Bodies]
+Dealings = tuple[Bodies, Bodies]
 """The messages of rounds 0 and 1."""
 
 
@@ -73,7 +73,7 @@ class HandoverState(Kept, Generic[Share]):
         return RoundMessage(run_id=self.run.run_id, round=self.round, sender=self.sender, body=self.body)
 
     @property
-    def dealt(self) -> Dealt:
+    def dealt(self) -> Dealings:
         """The messages of rounds 0 and 1, once they are known."""
         return self.history[0], self.history[1]
 
@@ -110,15 +110,15 @@ class HandoverRounds(ABC, Generic[Share]):
         """Make a dealer's message."""
 
     @abstractmethod
-    def check_dealings(self, run: HandoverRun, dealt: Dealt) -> None:
+    def check_dealings(self, run: HandoverRun, dealt: Dealings) -> None:
         """Check every dealer's message. Raises ``KeyGenerationFailed`` with the dealer."""
 
     @abstractmethod
-    def receive(self, run: HandoverRun, member: int, sealing: DealerKeys, dealt: Dealt) -> Received:
+    def receive(self, run: HandoverRun, member: int, sealing: DealerKeys, dealt: Dealings) -> Received:
         """Check every dealing; confirm, or complain about one dealer."""
 
     @abstractmethod
-    def finish(self, run: HandoverRun, dealt: Dealt, verdicts: Bodies) -> ObservedKey:
+    def finish(self, run: HandoverRun, dealt: Dealings, verdicts: Bodies) -> ObservedKey:
         """Settle the run from public messages alone: the new key and the transcript's hash."""
 
     @abstractmethod
@@ -299,7 +299,7 @@ def check_sealing_keys(run: HandoverRun, bodies: Bodies) -> None:
 
 
 def settle_handover(
-    dealers: Sequence[int], sealing_keys: Bodies, verdicts: Bodies, expected: Confirmation, check: Check
+    dealers: Sequence[int], sealing_keys: Bodies, verdicts: Bodies, expected: Confirmation, check: SealCheck
 ) -> None:
     """Raise ``KeyGenerationFailed`` unless every receiver confirmed what was expected."""
     faults = settle(

@@ -11,16 +11,14 @@ from typing import Generic, TypeVar
 
 from anofel.committee import verified
 from anofel.committee.context import AgreedSet, PostContext, TaskLimits
-from anofel.committee.errors import NotAgreed, PayloadRefused, PreparationUsed, ShareRefused
+from anofel.committee.errors import NotAgreed, PayloadRefused, ShareRefused
 from anofel.committee.interface import (
     Bytes,
     CheckedPayload,
     CommitteeKey,
-    Contribution,
     EncryptedSum,
     Envelope,
     Int64Vector,
-    Prepared,
     SecretKeyShare,
     SubmittedPayload,
     check_permit,
@@ -30,29 +28,23 @@ from anofel.committee.verified import VerifiedShare
 
 Key = TypeVar("Key", bound=CommitteeKey)
 Share = TypeVar("Share", bound=SecretKeyShare)
-Preparation = TypeVar("Preparation", bound=Prepared)
 Sum = TypeVar("Sum", bound=EncryptedSum)
 Checked = TypeVar("Checked")
 """A parsed share that was checked."""
 
 
-class ThresholdScheme(ABC, Generic[Key, Share, Preparation, Sum, Checked]):
+class ThresholdScheme(ABC, Generic[Key, Share, Sum, Checked]):
     """The part of ``Scheme`` that does not depend on the arithmetic."""
 
     name: str
     proves_norm: bool
     share_type: type[Share]
-    preparation_type: type[Preparation]
     sum_type: type[Sum]
     checked_type: type[Checked]
 
     @abstractmethod
     def own(self, key: CommitteeKey) -> Key:
         """Return the key as this scheme's. Raises ``KeyRefused`` for another scheme's key."""
-
-    @abstractmethod
-    def seal(self, prepared: Preparation, values: Int64Vector) -> Contribution:
-        """Encrypt the update and consume the preparation."""
 
     @abstractmethod
     def make_share(self, key: Key, share: Share, total: Sum, agreed: AgreedSet) -> bytes:
@@ -65,12 +57,6 @@ class ThresholdScheme(ABC, Generic[Key, Share, Preparation, Sum, Checked]):
     @abstractmethod
     def open_sum(self, key: Key, total: Sum, shares: Mapping[int, Checked]) -> Int64Vector:
         """Return the exact sum from t checked shares. Raises ``Undecodable``."""
-
-    def encrypt(self, prepared: Prepared, values: Int64Vector) -> Contribution:
-        """Encrypt the update and consume the preparation."""
-        if not isinstance(prepared, self.preparation_type):
-            raise PreparationUsed("The preparation is one of another scheme.")
-        return self.seal(prepared, values)
 
     @abstractmethod
     def verify_payload(

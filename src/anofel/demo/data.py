@@ -1,6 +1,5 @@
 """The studies of a demo: rows for every client, a task file, and the model that pooled data would give."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final
@@ -16,6 +15,7 @@ from anofel.learning.splits import iid
 from anofel.models.integer_model import IntegerModel
 from anofel.privacy.calibrate import noise_multiplier
 from anofel.privacy.plan import Plan
+from anofel.roles.role import Say
 from anofel.studies.bundled import BUNDLED, bundled_named, load_bundled
 from anofel.studies.catalogue import STUDIES, Study, study_named
 from anofel.studies.encoding import TableRows
@@ -29,8 +29,6 @@ FALLBACK: Final = {"support2": "breast-cancer", "nwtco": "diabetes"}
 """What stands in for a study that cannot be fetched."""
 _CENTRAL_STEPS: Final = 400
 _CENTRAL_RATE: Final = 4.0
-
-Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)

@@ -67,34 +67,28 @@ def write_new_directory(path: Path, files: Mapping[str, bytes | Secret], *, mode
 
 def write_new_file(path: Path, content: bytes | Secret) -> None:
     """Write one file that appears whole. Raises FileExists, InvalidInput, DiskFailed."""
-    _refuse_existing(path)
-    partial = path.with_name(f".{path.name}-{secrets.token_hex(8)}")
-    try:
-        try:
-            _write(partial, content)
-            os.link(partial, path)  # unlike a rename, it never replaces what appeared meanwhile
-        finally:
-            partial.unlink(missing_ok=True)
-        sync_directory(path.parent)
-    except FileExistsError:
-        _refuse_existing(path)
-        raise
-    except OSError as error:
-        raise _failure(f"{path} cannot be written", error) from error
+    with _appearing(path) as partial:
+        _write(partial, content)
 
 
 @contextmanager
 def new_large_file(path: Path) -> Iterator[BinaryIO]:
     """Write a new file piece by piece; it appears whole. Raises FileExists, InvalidInput, DiskFailed."""
+    with _appearing(path) as partial, partial.open("xb") as file:
+        yield file
+        file.flush()
+        os.fsync(file.fileno())
+
+
+@contextmanager
+def _appearing(path: Path) -> Iterator[Path]:
+    """Let a file that is written under another name appear whole, where nothing is."""
     _refuse_existing(path)
     partial = path.with_name(f".{path.name}-{secrets.token_hex(8)}")
     try:
         try:
-            with partial.open("xb") as file:
-                yield file
-                file.flush()
-                os.fsync(file.fileno())
-            os.link(partial, path)
+            yield partial
+            os.link(partial, path)  # unlike a rename, it never replaces what appeared meanwhile
         finally:
             partial.unlink(missing_ok=True)
         sync_directory(path.parent)

@@ -151,9 +151,9 @@ class PartyBoard:
         if new:
             self.ask("GET", "/v1/blocks", received=sum(len(block.to_bytes()) for block in new))
         self._shown += len(new)
-        for block in new if on_block is not None else ():
-            assert on_block is not None
-            on_block(block)
+        if on_block is not None:
+            for block in new:
+                on_block(block)
         return len(new)
 
     def holds(self, _posting: bytes) -> bool | None:

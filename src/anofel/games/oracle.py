@@ -26,15 +26,14 @@ from anofel.board.seat import Seat, Sitting
 from anofel.board.state import Bundle, Phase, Progress, State
 from anofel.errors import AnofelError
 from anofel.games.node import Node, PartyBoard
-from anofel.games.parties import LoadedKeys, Party, PlayedClient, Sybil, certify, make_directory
-from anofel.games.setting import MEMBERS, TASKS, THRESHOLD, GameSetting, GameVenue, Rows
+from anofel.games.parties import LoadedKeys, Party, PartyPlace, PlayedClient, Sybil, certify, make_directory
+from anofel.games.setting import MEMBERS, TASKS, THRESHOLD, GameSetting, GameVenue, Patients
 from anofel.games.sight import IterationSeen, SeenOutcome
 from anofel.games.weak import NOTHING_PUT_BACK, Weakening
-from anofel.ids import Subject, TaskId
 from anofel.light_client.client import LightClient
 from anofel.models.integer_model import IntegerModel
 from anofel.phase1_setup.step1a_certifier_key import revoke_key
-from anofel.phase1_setup.step1d_announcement import announce, end_iteration, end_task, post_model
+from anofel.phase1_setup.step1d_announcement import end_iteration, end_task
 from anofel.phase3_access.step8prime_model import next_model
 from anofel.pki.certificates import Purpose, RoleKey
 from anofel.primitives import MasterSecret
@@ -43,12 +42,11 @@ from anofel.proofs.keys import KeyDirectory
 from anofel.roles.client.files import ROLE
 from anofel.roles.client.journal import Turn
 from anofel.roles.directory import RoleDirectory
-from anofel.simulation.committees import SimulatedCommittee, SimulatedMember, establish
-from anofel.simulation.parts import CommitteeSettings, SimulatedTask
-from anofel.simulation.people import SimulatedCertifier
+from anofel.simulation.committees import STEPS, SimulatedCommittee, SimulatedMember, establish
+from anofel.simulation.parts import CommitteeSettings
+from anofel.simulation.people import SimulatedCertifier, SimulatedOwner
 
-Kind = Literal["client", "committee"]
-COMMITTEE_STEPS: Final = ("aggregate", "open_count", "open_sum")
+PartyKind = Literal["client", "committee"]
 _MEMORY: Final = Path("/dev/shm")  # noqa: S108 - directories of their own are made there
 
 
@@ -70,7 +68,7 @@ class QueryRefused(AnofelError):
 class ClientAux:
     """What registers a client: "its certified dataset and the certification information"."""
 
-    rows: Rows = field(repr=False)
+    rows: Patients = field(repr=False)
     task: int = 0
     first_wait: int = 0
     cover: bool = False
@@ -104,17 +102,6 @@ class CorruptedClient:
     said: list[str]
 
 
-@dataclass
-class _Owner:
-    """One task of the server S."""
-
-    role: RoleKey
-    task_id: TaskId
-    part: SimulatedTask
-    model: IntegerModel
-    subject: Subject
-
-
 class Oracle:
     """One system; use it as a context manager, since its parties have directories."""
 
@@ -139,8 +126,12 @@ class Oracle:
         self.committees: list[SimulatedCommittee] = []
         self.own_committees: set[int] = set()
         """Those that A registered itself, with a key of its own making."""
-        self._owners: list[_Owner] = []
-        self._place: Path | None = None
+        self._owners: list[SimulatedOwner] = []
+        """S, once for each task."""
+        self._models: list[IntegerModel] = []
+        """The current model of each task."""
+        self._place: Path
+        """Where the parties have their directories, while this is a context."""
         self._is_accessed, self._registered, self._editions = True, 0, 0
         self._people: dict[str, bytes] = {}
         """The master secrets of those who register more than once; nobody but the game reads them."""
@@ -160,8 +151,7 @@ class Oracle:
             self._other.__exit__(kind, error, trace)
         for party in self.parties.values():
             party.client.directory.close()
-        if self._place is not None:
-            shutil.rmtree(self._place, ignore_errors=True)
+        shutil.rmtree(self._place, ignore_errors=True)
         self._around.__exit__(kind, error, trace)
 
     # (setup, 1^λ)
@@ -183,7 +173,7 @@ class Oracle:
 
     # (register, p, aux)
 
-    def register(self, party: Kind, aux: ClientAux | None = None) -> bytes:
+    def register(self, party: PartyKind, aux: ClientAux | None = None) -> bytes:
         """(register, p, aux): "anytime and as many times as desired".
 
         Returns how the board knows the party: a client's commitment, or the id of a committee's key.
@@ -208,18 +198,16 @@ class Oracle:
 
     def _announce(self) -> None:
         """S announces its tasks, one for each committee; they form the bundle."""
-        for number in range(TASKS):
-            role, identity = self._venue.appoint(Purpose.OWNER, f"Owner {number + 1}")
-            self._owners.append(self._announced(number, role, identity.subject))
+        for number, (part, committee) in enumerate(zip(self._parts, self.committees, strict=True)):
+            name, key_id = f"Owner {number + 1}", committee.key.key_id
+            self._owners.append(SimulatedOwner.announcing(self._venue, name, part, key_id, early_end=True))
+        self._begin_models()
         self.node.next_block()
 
-    def _announced(self, number: int, role: RoleKey, subject: Subject) -> _Owner:
-        board, part = self.node.board, self._parts[number]
-        body = announce(part.task, key_id=self.committees[number].key.key_id, early_end=True)
-        board.post_as(role, body)
-        first = part.first_model()
-        first = replace(first, values=first.values + number)  # or both models would be one blob
-        return _Owner(role, body.task_id(board.genesis_hash, subject), part, first, subject)
+    def _begin_models(self) -> None:
+        """The first models differ, or all would be one blob."""
+        first = [part.first_model() for part in self._parts]
+        self._models = [replace(model, values=model.values + number) for number, model in enumerate(first)]
 
     def announce_again(self, setting: GameSetting | None = None) -> None:
         """S ends its tasks and announces them anew, or others: another bundle, with the same clients."""
@@ -229,9 +217,12 @@ class Oracle:
         self.node.next_block()
         self._editions += 1
         self._parts = self.setting.parts(self._editions)
-        old, self._owners = self._owners, []
-        for number, owner in enumerate(old):
-            self._owners.append(self._announced(number, owner.role, owner.subject))
+        board, committees = self.node.board, self.committees
+        self._owners = [
+            owner.announced(board, part, committee.key.key_id, early_end=True)
+            for owner, part, committee in zip(self._owners, self._parts, committees, strict=True)
+        ]
+        self._begin_models()
         self.node.next_block()
         self.node.next_block()
 
@@ -263,7 +254,6 @@ class Oracle:
         return self._other
 
     def _register_client(self, aux: ClientAux) -> bytes:
-        assert self._place is not None
         self._registered += 1
         number = self._registered
         path = self._place / f"client-{number}"
@@ -280,31 +270,26 @@ class Oracle:
         unlock = make_directory(path, aux.rows, self.node.board.genesis_hash, settings, master)
         with RoleDirectory.open(path / "role", unlock, role=ROLE) as directory:
             certify(directory, self._certifier, self.keys.provers)
-        made = Party(
-            f"client {number}",
-            aux.task,
-            aux.rows,
+        place = PartyPlace(
             path,
             unlock,
-            cast(PlayedClient, None),
-            b"",
             cover=aux.cover,
-            is_honest=not aux.sybil,
             kind=Sybil if aux.sybil else self.weakening.client,
             source="" if self.weakening.proxy else f"192.0.2.{number}",
         )
-        made.client = self._start(made)
-        made.client.seen_by.now = self.node.height + secrets.randbelow(1000) / 1000
-        made.client.send_registration()
+        said = list[str]()
+        client = self._start(place, said)
+        client.seen_by.now = self.node.height + secrets.randbelow(1000) / 1000
+        client.send_registration()
         self._block()
-        made.commitment = made.client.own_commitment().to_bytes()
+        made = Party(f"client {number}", aux.task, aux.rows, place, client, said, is_honest=not aux.sybil)
         self.parties[made.commitment] = made
         return made.commitment
 
-    def _start(self, party: Party) -> PlayedClient:
-        board = PartyBoard(self.node, cast(KeyDirectory, self.keys), party.source)
-        directory = RoleDirectory.open(party.path / "role", party.unlock, role=ROLE)
-        return party.kind(directory, cast(LightClient, board), party.said.append, cover=party.cover)
+    def _start(self, place: PartyPlace, said: list[str]) -> PlayedClient:
+        board = PartyBoard(self.node, cast(KeyDirectory, self.keys), place.source)
+        directory = RoleDirectory.open(place.path / "role", place.unlock, role=ROLE)
+        return place.kind(directory, cast(LightClient, board), said.append, cover=place.cover)
 
     # (train, cl, aux)
 
@@ -322,7 +307,7 @@ class Oracle:
         if self.bundle.phase is not Phase.OPEN:
             self._open()
         self.instructed[-1].add(client)
-        party.client.cover = party.cover
+        party.client.cover = party.place.cover
         party.runs = True
 
     def cover(self, client: bytes) -> None:
@@ -341,18 +326,16 @@ class Oracle:
         """S posts the models that open the next iteration (step 1.d)."""
         if len(self.committees) < TASKS:
             raise QueryRefused("Register the committees first.")
-        board, following = self.node.board, self.bundle.iterations + 1
+        following = self.bundle.iterations + 1
         self._begin_seen(following)
-        models = []
-        for number, owner in enumerate(self._owners):
-            owner.model = self.choose_model(number, owner.model)
-            models.append(owner.model.to_bytes())
-            board.post_as(owner.role, post_model(owner.task_id, following, board.upload(models[-1])))
+        self._models = [self.choose_model(number, model) for number, model in enumerate(self._models)]
+        for owner, model in zip(self._owners, self._models, strict=True):
+            owner.post_model(self.node.board, following, model)
         self.node.next_block()
         sitting = Sitting.of(self.node.followed.state, self.bundle.number)
         seen = self.seen[-1]
         seen.opened_at, seen.client_root = sitting.iteration.opened_at, sitting.iteration.client_root
-        seen.models = tuple(models)
+        seen.models = tuple(model.to_bytes() for model in self._models)
 
     def _begin_seen(self, number: int) -> None:
         self.seen.append(IterationSeen(number))
@@ -368,11 +351,9 @@ class Oracle:
         Raises ``QueryRefused`` if none was begun since the last time.
         """
         self.close()
-        for step in COMMITTEE_STEPS:
-            for owner, committee in zip(self._owners, self.committees, strict=True):
-                seat = Seat.of(self.node.board.state, owner.task_id)
-                if not seat.position.progress.is_outcome:
-                    getattr(committee, step)(self.node.board, seat)
+        for _ in range(STEPS):
+            for task, committee in enumerate(self.committees):
+                committee.act(self.node.board, self.seat(task))
             self._block()
         return self._finish()
 
@@ -402,14 +383,14 @@ class Oracle:
             party.runs = False
         self._is_accessed = True
         self._end_seen(outcomes)
-        return Released(outcomes, tuple(owner.model for owner in self._owners))
+        return Released(outcomes, tuple(self._models))
 
     def seat(self, task: int) -> Seat:
         """Where a task stands on the board."""
-        return Seat.of(self.node.board.state, self._owners[task].task_id)
+        return self._owners[task].seat(self.node.board)
 
     def _outcome(self, task: int) -> SeenOutcome:
-        owner, seat = self._owners[task], self.seat(task)
+        seat = self.seat(task)
         opened_anyway = getattr(self.committees[task], "open_little", None)
         if seat.position.progress is Progress.TOO_FEW and seat.position.count is None and opened_anyway:
             return SeenOutcome(seat.position.progress.value, opened_anyway(seat))
@@ -418,7 +399,7 @@ class Oracle:
             opened = self.node.board.openings.open_sum(seat)
             total = None if opened is None else opened.vector
             if opened is not None and opened.made is not None:
-                owner.model = next_model(self.node.board, seat)
+                self._models[task] = next_model(self.node.board, seat)
         return SeenOutcome(seat.position.progress.value, seat.position.count, total)
 
     def _note_participants(self) -> None:
@@ -444,7 +425,7 @@ class Oracle:
         found.is_honest = False
         client, stored = found.client, found.client.directory.secrets
         return CorruptedClient(
-            path=found.path,
+            path=found.place.path,
             secrets={name: stored[name].reveal() for name in stored},
             turns=client.journal.turns(),
             charges=client.ledger.charges(),
@@ -506,7 +487,7 @@ class Oracle:
         party = self._party(client)
         party.client.directory.close()
         sent = party.client.seen_by.sent
-        party.client = self._start(party)
+        party.client = self._start(party.place, party.said)
         party.client.seen_by.sent.extend(sent)
 
     def _block(self) -> None:
@@ -524,8 +505,3 @@ class Oracle:
         if not bundles:
             raise QueryRefused("Register the committees first.")
         return bundles[max(bundles)]
-
-    @property
-    def board_bytes(self) -> list[bytes]:
-        """Every block so far."""
-        return [block.to_bytes() for block in self.node.blocks]

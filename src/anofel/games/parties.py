@@ -17,19 +17,19 @@ from anofel.board.attachments import AttachmentMissing
 from anofel.disk.keystore import KeyFile
 from anofel.errors import PeerUnreachable
 from anofel.games.node import PartyBoard
-from anofel.games.setting import SCHEMA, Rows, as_csv
+from anofel.games.setting import SCHEMA, Patients, as_csv
 from anofel.ids import GenesisHash
 from anofel.learning.build import trainer_of
 from anofel.learning.certified import dataset_digest
 from anofel.models.integer_model import IntegerModel
-from anofel.models.parameters import Layout
+from anofel.models.parameters import Integers, Layout
 from anofel.network.transport import Refused
 from anofel.phase1_setup.step1b_certification import fresh_nonce, request_certificate
 from anofel.phase2_training.step4_local_training import contribute
-from anofel.phase2_training.step4_training_process import TrainingProcess
+from anofel.phase2_training.step4_training_process import NOT_READY, TrainingProcess
 from anofel.primitives import Commitment, MasterSecret
 from anofel.privacy.plan import Plan
-from anofel.privacy.protect import Integers, ProtectedUpdate
+from anofel.privacy.protect import ProtectedUpdate
 from anofel.proofs.keys import KeyDirectory
 from anofel.roles.certificate_files import CertificateDocument
 from anofel.roles.client.files import (
@@ -37,7 +37,6 @@ from anofel.roles.client.files import (
     ROLE,
     ClientSettings,
     accept_certificate,
-    load_certified,
     load_data,
     master_secret,
     salt_of,
@@ -79,7 +78,7 @@ class TrainingHere:
 
     def __init__(self, task: Task, dataset: Dataset) -> None:
         self._trainer, self._dataset, self._plan = trainer_of(task), dataset, Plan.of(task)
-        self._made: ProtectedUpdate | None = None
+        self._made = ProtectedUpdate.zero(self._plan, NOT_READY)
 
     def get_ready(self) -> Layout:
         """Return the tensors of the trainer's models."""
@@ -91,7 +90,6 @@ class TrainingHere:
 
     def take(self) -> ProtectedUpdate:
         """Take what training made."""
-        assert self._made is not None
         return self._made
 
     def close(self) -> None:
@@ -114,7 +112,7 @@ class QuickPostMaker(PostMaker):
 class PlayedClient(Client):
     """The client role; only waiting and training are the game's."""
 
-    maker_class: type[PostMaker] = QuickPostMaker
+    maker_class = QuickPostMaker
 
     @property
     def seen_by(self) -> PartyBoard:
@@ -130,19 +128,18 @@ class PlayedClient(Client):
         """Let the clock of this client go on."""
         self.seen_by.now += seconds * 1000 / self.board.genesis.interval_ms
 
-    @property
-    def maker(self) -> PostMaker:
-        """What makes posts."""
-        if self._maker is None:
-            self._maker = self.maker_class(
-                credential=self.credential,
-                load_rows=lambda: load_certified(self.directory.path, self.settings, self.credential.d),
-                prover=self._keys.submission_prover(threads=1),
-                ledger=self.ledger,
-                floors=self.settings.floors,
-                trainer=self.settings.trainer,
-            )
-        return self._maker
+
+@dataclass(frozen=True)
+class PartyPlace:
+    """Where a client's process is started, and how."""
+
+    path: Path
+    unlock: KeyFile = field(repr=False)
+    cover: bool
+    kind: type[PlayedClient]
+    """What runs there."""
+    source: str
+    """The address that it has without a proxy."""
 
 
 class _Nothing:
@@ -177,20 +174,17 @@ class Party:
 
     name: str
     task: int
-    rows: Rows = field(repr=False)
-    path: Path
-    unlock: KeyFile = field(repr=False)
+    rows: Patients = field(repr=False)
+    place: PartyPlace
     client: PlayedClient
-    commitment: bytes
-    said: list[str] = field(default_factory=list)
+    said: list[str]
+    commitment: bytes = field(init=False)
     is_honest: bool = True
-    cover: bool = False
     runs: bool = False
     """Whether its process runs."""
-    kind: type[PlayedClient] = PlayedClient
-    """What runs in it."""
-    source: str = ""
-    """The address that it has without a proxy."""
+
+    def __post_init__(self) -> None:
+        self.commitment = self.client.own_commitment().to_bytes()
 
     def poll(self, now: float) -> None:
         """Let the role do what it does once in a block; a board that is away is borne (``Role.run``)."""
@@ -200,7 +194,7 @@ class Party:
 
 
 def make_directory(
-    path: Path, rows: Rows, genesis: GenesisHash, settings: dict[str, Setting], master: MasterSecret
+    path: Path, rows: Patients, genesis: GenesisHash, settings: dict[str, Setting], master: MasterSecret
 ) -> KeyFile:
     """Make a client's directory, as ``anofel client init`` does where the keys are the board's."""
     path.mkdir(parents=True)
@@ -232,12 +226,5 @@ def certify(directory: RoleDirectory, certifier: SimulatedCertifier, provers: Pr
         prover=provers.ownership,
     )
     signed = certifier.issue(request, nonce)
-    document = CertificateDocument(
-        genesis=directory.config.genesis_hash,
-        certifier=certifier.key.to_bytes(),
-        d=d.to_bytes(),
-        mpk=request.mpk.to_bytes(),
-        dt=DATASET_TYPE,
-        certificate=signed.to_secret_bytes(),
-    )
+    document = CertificateDocument.of(directory.config.genesis_hash, certifier.key, request, signed)
     accept_certificate(directory, settings, document)

@@ -20,6 +20,7 @@ from anofel.games.setting import FEW_ROWS, POST_FROM, WINDOW
 from anofel.games.weak import Weakening, replaced
 from anofel.ids import TaskId
 from anofel.messages import Blob, KeyAuthor, Posting, Submission, make_posting
+from anofel.models.parameters import Integers
 from anofel.phase1_setup import step1b_registration
 from anofel.phase1_setup.step1b_certification import Credential
 from anofel.phase2_training import step5_submission
@@ -27,7 +28,7 @@ from anofel.phase2_training.step5_submission import Membership, post_submission
 from anofel.primitives import Epoch, MessageSecret, Scope
 from anofel.privacy import protect
 from anofel.privacy.plan import Plan
-from anofel.privacy.protect import Integers, NoiseTooWide
+from anofel.privacy.protect import NoiseTooWide
 from anofel.roles.client import role as client_role
 from anofel.roles.client import turn as client_turn
 from anofel.roles.client.journal import Turn
@@ -102,15 +103,14 @@ class UploadsWhenReady(PlayedClient):
         underway = self._underway
         if underway is not None and underway.turn == sitting.turn and is_small(self):
             self._seal(turn, underway, sitting)
-            draft = self.drafts.find(turn.bundle, turn.iteration)
-            assert draft is not None
+            draft = self.drafts.read(turn.bundle, turn.iteration)
             self._early = {payload: self.seen_by.upload(payload) for payload in draft.payloads}
         return super()._take_turn(turn, sitting)
 
     def _sign(self, turn: Turn) -> Posting:
-        draft = self.drafts.find(turn.bundle, turn.iteration)
-        if draft is None or not is_small(self):
+        if not is_small(self):
             return super()._sign(turn)
+        draft = self.drafts.read(turn.bundle, turn.iteration)
         return post_submission(cast(Board, _Uploaded(self.seen_by, self._early)), draft)
 
 
@@ -152,8 +152,7 @@ class MalformedWhenLarge(PlayedClient):
         posting = super()._sign(turn)
         if not is_large(self):
             return posting
-        draft = self.drafts.find(turn.bundle, turn.iteration)
-        assert draft is not None
+        draft = self.drafts.read(turn.bundle, turn.iteration)
         assert isinstance(posting.body, Submission)
         spoilt = replace(posting.body, ballot=posting.body.ballot[:-1] + b"\0")
         shown = draft.membership
@@ -392,8 +391,7 @@ class SkipsWhenItFails(PlayedClient):
     """Posts nothing if its training failed."""
 
     def _seal(self, turn: Turn, underway: Underway, sitting: Sitting) -> None:
-        assert underway.training is not None
-        if underway.training.take().failure:
+        if underway.training is not None and underway.training.take().failure:
             raise NoiseTooWide("Training failed, so nothing is sent.")
         super()._seal(turn, underway, sitting)
 

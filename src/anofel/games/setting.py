@@ -12,7 +12,7 @@ from anofel.simulation.parts import SimulatedTask
 from anofel.simulation.venue import Venue
 from anofel.tasks.task import Task, read_task
 
-Rows = tuple[tuple[int, int, int], ...]
+Patients = tuple[tuple[int, int, int], ...]
 """Age, blood pressure and whether ill, of each patient: the dataset of one client."""
 
 TASKS: Final = 2
@@ -108,7 +108,7 @@ class GameVenue(Venue):
         )
 
 
-def some_rows(number: int, seed: int) -> Rows:
+def some_rows(number: int, seed: int) -> Patients:
     """Make rows up; they describe nobody."""
     rng = np.random.default_rng(seed)
     ages, pressures = rng.integers(20, 100, number), rng.integers(80, 200, number)
@@ -117,7 +117,7 @@ def some_rows(number: int, seed: int) -> Rows:
     return tuple((int(age), int(pressure), int(is_ill)) for age, pressure, is_ill in made)
 
 
-def as_csv(rows: Rows) -> bytes:
+def as_csv(rows: Patients) -> bytes:
     """Write rows as a client keeps them."""
     lines = [f"{age},{pressure},{'yes' if ill else 'no'}" for age, pressure, ill in rows]
     return ("\n".join(["age,pressure,ill", *lines]) + "\n").encode()

@@ -6,17 +6,13 @@ clipping; gradients are checked against finite differences in the tests.
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from anofel.errors import InvalidInput
-from anofel.learning.losses import Logistic, Loss
+from anofel.learning.losses import Labels, Logistic, Loss, Matrix
 from anofel.models.parameters import Parameters
-
-Matrix = NDArray[np.float64]
-Labels = NDArray[np.integer[Any]]
 
 
 @dataclass(frozen=True)

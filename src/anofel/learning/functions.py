@@ -8,7 +8,7 @@ The decorated function takes a task and gives its trainer, so ``module:logistic`
 """
 
 from collections.abc import Callable, Mapping
-from functools import update_wrapper
+from functools import partial, update_wrapper
 from typing import Any
 
 import numpy as np
@@ -35,10 +35,10 @@ class ArrayTrainer:
     def __init__(
         self, function: TrainFunction, first: Mapping[str, ArrayLike], predict: PredictFunction | None = None
     ) -> None:
-        self._function, self._predict = function, predict
+        self._function = function
         self._first = _copied(first)
         if predict is not None:
-            self.probabilities = self._probabilities
+            self.probabilities = partial(self._probabilities, predict)
 
     def initial(self) -> Parameters:
         """Give the arrays of the first model."""
@@ -63,10 +63,11 @@ class ArrayTrainer:
             update[name] = array - parameters[name]
         return LocalUpdate(update, len(dataset))
 
-    def _probabilities(self, parameters: Parameters, dataset: Dataset) -> NDArray[np.float64]:
+    def _probabilities(
+        self, predict: PredictFunction, parameters: Parameters, dataset: Dataset
+    ) -> NDArray[np.float64]:
         """Give what ``predict`` says; one number per row is that of the second of two classes."""
-        assert self._predict is not None
-        made = np.asarray(self._predict(_copied(parameters), dataset.inputs()), dtype=np.float64)
+        made = np.asarray(predict(_copied(parameters), dataset.inputs()), dtype=np.float64)
         columns = loss_of(dataset.schema).predictions(np.zeros((1, dataset.schema.outputs))).shape[1]
         if made.ndim == 1 and columns == 2:
             return np.column_stack([1 - made, made])

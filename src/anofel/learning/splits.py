@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from anofel.errors import InvalidInput
 from anofel.studies.dataset import LabelledRows
 
-Rows = NDArray[np.int64]
+RowNumbers = NDArray[np.int64]
 T = TypeVar("T", bound=LabelledRows)
 
 
@@ -62,7 +62,7 @@ def label_skew(rows: T, clients: int, alpha: float, seed: int) -> list[T]:
     _check(len(rows.labels), clients)
     _check_alpha(alpha)
     rng = np.random.default_rng(seed)
-    parts: list[list[Rows]] = [[] for _ in range(clients)]
+    parts: list[list[RowNumbers]] = [[] for _ in range(clients)]
     for label in range(int(rows.labels.max()) + 1):
         found = rng.permutation(np.flatnonzero(rows.labels == label))
         for client, piece in enumerate(_cut(found, rng.dirichlet(np.full(clients, alpha)))):
@@ -84,11 +84,11 @@ def _check_alpha(alpha: float) -> None:
         raise InvalidInput("The Dirichlet parameter must be positive.")
 
 
-def _cut(order: Rows, shares: NDArray[np.float64]) -> list[Rows]:
+def _cut(order: RowNumbers, shares: NDArray[np.float64]) -> list[RowNumbers]:
     return np.split(order, np.rint(np.cumsum(shares)[:-1] * len(order)).astype(np.int64))
 
 
-def _finish(rows: T, parts: list[Rows], rng: np.random.Generator) -> list[T]:
+def _finish(rows: T, parts: list[RowNumbers], rng: np.random.Generator) -> list[T]:
     """Give a client without rows one of the largest, since an empty dataset cannot be certified."""
     for index, part in enumerate(parts):
         if not len(part):

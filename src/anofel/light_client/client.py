@@ -25,10 +25,8 @@ from anofel.board.state import State
 from anofel.errors import PeerUnreachable
 from anofel.ids import GenesisHash
 from anofel.light_client.base import BoardClient, BoardMisbehaved, OnWait, WaitedTooLong
-from anofel.light_client.remote import (
-    Stated,
-    remote_blocks,
-)
+from anofel.light_client.nodes import ask_in_turn
+from anofel.light_client.remote import Stated, remote_blocks
 from anofel.messages import Block, Header, Posting
 from anofel.messages.postings import posting_id
 from anofel.network.transport import Refused, Transport
@@ -108,16 +106,11 @@ class LightClient(BoardClient):
         Raises ``PeerUnreachable`` if nobody does.
         """
         while self.state.height < claim.height:
-            missing: PeerUnreachable | None = None
-            for node in self.transport.nodes():
-                try:
-                    self._take(remote_blocks(node, self.state.height + 1, self.watch.waited), on_block, node)
-                    break
-                except PeerUnreachable as error:
-                    missing = error
-            else:
-                assert missing is not None, "there is a node"
-                raise missing
+            ask_in_turn(self.transport, lambda node: self._take_from(node, on_block))
+
+    def _take_from(self, node: Transport, on_block: OnBlock | None) -> None:
+        """Take the next blocks from a node. Raises ``PeerUnreachable``."""
+        self._take(remote_blocks(node, self.state.height + 1, self.watch.waited), on_block, node)
 
     def _own_refusal(self, posting: Posting) -> Refused | None:
         """What the rules say to a posting that a block took which began now."""

@@ -36,6 +36,7 @@ from anofel.ids import GenesisHash, PostingId
 from anofel.light_client.base import BoardClient, BoardMisbehaved
 from anofel.light_client.evidence import PostingEvidence, Vouched
 from anofel.light_client.header_store import HeaderStore
+from anofel.light_client.nodes import ask_in_turn
 from anofel.light_client.remote import (
     NotFromBoard,
     Stated,
@@ -163,16 +164,11 @@ class HeaderClient(BoardClient):
         if self._store.last is None and claim.height:
             self._begin(claim)
         while self._last_height < claim.height:
-            missing: PeerUnreachable | None = None
-            for node in self.transport.nodes():
-                try:
-                    self._take(remote_names(node, self._last_height + 1), node)
-                    break
-                except PeerUnreachable as error:
-                    missing = error
-            else:
-                assert missing is not None, "there is a node"
-                raise missing
+            ask_in_turn(self.transport, self._take_from)
+
+    def _take_from(self, node: Transport) -> None:
+        """Take the next headers from a node. Raises ``PeerUnreachable``."""
+        self._take(remote_names(node, self._last_height + 1), node)
 
     @property
     def _last_height(self) -> int:
@@ -185,23 +181,18 @@ class HeaderClient(BoardClient):
         Under CometBFT one before the newest, since the newest is vouched for by the next.
         """
         height = claim.height if covers_roots(self.genesis) else max(1, claim.height - 1)
-        missing: PeerUnreachable | None = None
-        for node in self.transport.nodes():
-            try:
-                self._trust_validators(node)
-                (block, *_) = remote_names(node, height)
-                self._check_header(block, None, node)
-                self._store.keep_headers([block])
-                return
-            except PeerUnreachable as error:
-                missing = error
-        assert missing is not None, "there is a node"
-        raise missing
+
+        def begin_with(node: Transport) -> None:
+            self._trust_validators(node)
+            (block, *_) = remote_names(node, height)
+            self._check_header(block, None, node)
+            self._store.keep_headers([block])
+
+        ask_in_turn(self.transport, begin_with)
 
     def _take(self, blocks: Sequence[Block], node: Transport) -> None:
         """Verify headers of a node that follow the last one, and keep them."""
         last, held = self._store.last, list[Block]()
-        assert last is not None
         try:
             for block in blocks:
                 stopping.check()
@@ -264,9 +255,7 @@ class HeaderClient(BoardClient):
 
     def _arrive(self, height: int) -> None:
         """Take the state after a block, once the postings that were drawn up to there are judged."""
-        block = self._store.block(height)
-        assert block is not None, "its header is kept"
-        header = block.header
+        header = self._store.kept(height).header
         parts, state, leaves = self._fetch_state(header)
         if self._state.height:
             self._check_drawn(self._state, state, parts)
@@ -298,16 +287,9 @@ class HeaderClient(BoardClient):
 
         parts, state, size, root = remote_outline(self.transport, header.height, self._state.height, read)
         known = len(self._trees.get(header.epoch, ClientTree()))
-        missing: PeerUnreachable | None = None
-        for node in self.transport.nodes():
-            try:
-                tree, data = self._grown(node, header, size, root)
-                state.client_trees[header.epoch] = tree
-                return parts, state, [(header.epoch, known, data)] if data else []
-            except PeerUnreachable as error:
-                missing = error
-        assert missing is not None, "there is a node"
-        raise missing
+        tree, data = ask_in_turn(self.transport, lambda node: self._grown(node, header, size, root))
+        state.client_trees[header.epoch] = tree
+        return parts, state, [(header.epoch, known, data)] if data else []
 
     def _grown(self, node: Transport, header: Header, size: int, root: bytes) -> tuple[ClientTree, bytes]:
         """Fetch all new leaves of the client tree from one node."""
@@ -329,8 +311,7 @@ class HeaderClient(BoardClient):
         """Draw postings of the blocks between two states, and judge them. Raises ``BoardMisbehaved``."""
         expected = max(expected_postings(before), expected_postings(after))
         for height in range(before.height + 1, after.height + 1):
-            block = self._store.block(height)
-            assert block is not None, "its header is kept"
+            block = self._store.kept(height)
             number = len(block.postings)
             if height not in self._drawn:
                 self._drawn[height] = draw(number, max(expected, number))
@@ -372,8 +353,7 @@ class HeaderClient(BoardClient):
         )
 
     def _vouched(self, height: int) -> Vouched:
-        block, following = self._store.block(height), self._store.block(height + 1)
-        assert block is not None, "its header is kept"
+        block, following = self._store.kept(height), self._store.block(height + 1)
         follows = None if covers_roots(self.genesis) or following is None else following.to_bytes()
         return Vouched(block.to_bytes(), follows)
 

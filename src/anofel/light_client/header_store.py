@@ -66,6 +66,13 @@ class HeaderStore:
         rows = self._rows("SELECT block FROM header WHERE height = ?", height)
         return Block.from_bytes(rows[0][0]) if rows else None
 
+    def kept(self, height: int) -> Block:
+        """Return a header that was kept. Raises ``StoreError`` if it is gone."""
+        block = self.block(height)
+        if block is None:
+            raise self.damaged(f"The header of block {height} was kept and is not there.")
+        return block
+
     def parts(self) -> dict[str, bytes]:
         """Return the outline that is kept."""
         return dict(self._rows("SELECT name, data FROM part"))

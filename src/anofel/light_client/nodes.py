@@ -1,4 +1,4 @@
-"""The same message to several nodes at once, so that one that lies or keeps silent holds nobody up.
+"""A message to several nodes: in turn, or at once, so that one that lies or keeps silent holds nobody up.
 
 Which nodes are asked, and in which order, is drawn anew for each message. How many follow, and when, depends
 on their answers and on the clock alone.
@@ -8,6 +8,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Final, TypeVar
 
 from anofel.errors import AnofelError, PeerUnreachable
@@ -20,6 +21,18 @@ PATIENCE_SECONDS: Final = 60.0
 """For so long answers are waited for; a node that answers later has not answered."""
 
 T = TypeVar("T")
+
+
+def ask_in_turn(transport: Transport, ask: Callable[[Transport], T]) -> T:
+    """Ask one node after the other until one answers, for what one and the same node has to say.
+
+    Raises ``PeerUnreachable``, that of the last one, if none does.
+    """
+    *others, last = transport.nodes()
+    for node in others:
+        with suppress(PeerUnreachable):
+            return ask(node)
+    return ask(last)
 
 
 def ask_some(transport: Transport, ask: Callable[[Transport], T], enough: int, believe: Believe) -> list[T]:

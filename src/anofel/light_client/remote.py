@@ -27,12 +27,12 @@ from anofel.board.framing import unframe
 from anofel.board.rule import RULES
 from anofel.board.rules import MAX_POSTING_BYTES
 from anofel.board.validators import Eras
-from anofel.errors import PeerUnreachable, VerificationError
+from anofel.errors import VerificationError
 from anofel.ids import BlobHash, GenesisHash, PostingId
-from anofel.light_client.nodes import ask_some
+from anofel.light_client.nodes import ask_in_turn, ask_some
 from anofel.messages import Block, Genesis, Posting
 from anofel.messages.postings import posting_id
-from anofel.network.transport import Believe, Body, Refused, Transport
+from anofel.network.transport import Believe, Content, Refused, Transport
 from anofel.proofs.keys import KeyRole, StatementName, pin_name, served_name
 
 MAX_SYNC_BYTES: Final = 64 << 20
@@ -151,17 +151,14 @@ def remote_signed_height(transport: Transport, genesis: Genesis, validators: Era
     evidence: the block that they sign at that height one day is another. ``validators``: as far as they are
     known here; a header of validators who came after that does not count.
     """
-    missing: PeerUnreachable | None = None
-    for node in transport.nodes():  # the height is that of whoever hands out the header
-        try:
-            height = remote_height(node, verified)
-            if height > verified:
-                remote_signed_header(node, genesis, validators, height)
-            return height
-        except PeerUnreachable as error:
-            missing = error
-    assert missing is not None, "there is a node"
-    raise missing
+
+    def read(node: Transport) -> int:
+        height = remote_height(node, verified)
+        if height > verified:
+            remote_signed_header(node, genesis, validators, height)
+        return height
+
+    return ask_in_turn(transport, read)  # the height is that of whoever hands out the header
 
 
 def remote_signed_header(transport: Transport, genesis: Genesis, validators: Eras, height: int) -> Block:
@@ -272,7 +269,7 @@ def send_posting(transport: Transport, posting: Posting, takers: int, believe: B
 def send_blob(
     transport: Transport,
     sha256: BlobHash,
-    data: Body,
+    data: Content,
     read: Callable[[bytes], T],
     believe: Believe,
     ticket: bytes = b"",

@@ -15,11 +15,11 @@ from anofel.messages.clients import Registration, Submission, SubmittedPart
 from anofel.messages.committees import CommitteeKeyVote, DkgRound, HandoverTerms, Run
 from anofel.messages.genesis import Class, Genesis, Limits, Validator, binding_bytes
 from anofel.messages.postings import (
-    Author,
     Body,
     ChainAuthor,
     KeyAuthor,
     Posting,
+    StatedAuthor,
     make_posting,
 )
 from anofel.messages.tasks import EndIteration, EndTask, Model, PrivacyLedger, RejectModel, TaskAnnouncement
@@ -28,7 +28,6 @@ from anofel.messages.view import View
 
 __all__ = [
     "Aggregate",
-    "Author",
     "Blob",
     "Block",
     "Body",
@@ -61,6 +60,7 @@ __all__ = [
     "Run",
     "Seal",
     "SignChange",
+    "StatedAuthor",
     "Submission",
     "SubmittedPart",
     "SumShare",

@@ -56,7 +56,7 @@ class KeyAuthor:
     message_key: bytes
 
 
-Author = ChainAuthor | KeyAuthor
+StatedAuthor = ChainAuthor | KeyAuthor
 """Who posts."""
 
 
@@ -65,7 +65,7 @@ class Posting:
     """A well-formed posting. Whether its signature is valid is for the board to check."""
 
     kind: int
-    author: Author
+    author: StatedAuthor
     body: Body
     signature: bytes
     data: bytes = field(repr=False)
@@ -104,7 +104,9 @@ def posting_id(data: bytes) -> PostingId:
     return PostingId(hashlib.sha256(b"anofel/1/posting-id" + data).digest())
 
 
-def make_posting(body: Body, author: Author, genesis: GenesisHash, sign: Callable[[bytes], bytes]) -> Posting:
+def make_posting(
+    body: Body, author: StatedAuthor, genesis: GenesisHash, sign: Callable[[bytes], bytes]
+) -> Posting:
     """Encode a body, have it signed for one board, and put the parts together.
 
     Raises ``MalformedMessage`` if the body or the author does not fit its layout.

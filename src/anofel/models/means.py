@@ -24,7 +24,7 @@ import numpy as np
 
 from anofel._core import update_rule
 from anofel.errors import InvalidInput
-from anofel.models.integer_model import Integers
+from anofel.models.parameters import Integers
 from anofel.tasks.task import Task
 
 _FRACTION_BITS = 16

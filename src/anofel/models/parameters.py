@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from anofel.errors import InvalidInput
 
 Vector = NDArray[np.float64]
+Integers = NDArray[np.int64]
 Parameters = Mapping[str, NDArray[np.float64]]
 """Names and arrays; what a trainer takes and what its update has the shape of."""
 

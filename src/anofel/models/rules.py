@@ -8,8 +8,8 @@ from fractions import Fraction
 from typing import Any, Protocol
 
 from anofel.errors import AnofelError, InvalidInput
-from anofel.models.integer_model import IntegerAdaptive, IntegerMean, IntegerModel, Integers
-from anofel.models.parameters import Parameters
+from anofel.models.integer_model import IntegerAdaptive, IntegerMean, IntegerModel
+from anofel.models.parameters import Integers, Parameters
 from anofel.tasks.entry_points import load_function
 from anofel.tasks.task import Task
 

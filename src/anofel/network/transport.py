@@ -60,11 +60,11 @@ class Pieces:
     open: Callable[[], AbstractContextManager[Iterable[bytes]]]
 
 
-Body = bytes | Path | Pieces
+Content = bytes | Path | Pieces
 """What is sent; a file is read again for every attempt."""
 Believe = Callable[["Refused", int], "Refused | None"]
 """What to raise for a refusal that so many different nodes gave; None to ask the next node."""
-OnWait = Callable[[str, float], None]
+OnRetry = Callable[[str, float], None]
 """Told what went wrong and for how many seconds we wait before we send the same bytes again."""
 
 
@@ -131,7 +131,7 @@ class Transport:
         patience: float = 300.0,
         attempts: int = 5,
         hurry: float = HURRY,
-        on_wait: OnWait = lambda _words, _seconds: None,
+        on_wait: OnRetry = lambda _words, _seconds: None,
     ) -> None:
         self.addresses = parse_addresses(base_url)
         self.proxy = None if proxy is None else ProxyAddress.parse(proxy)
@@ -170,7 +170,7 @@ class Transport:
         path: str,
         read: Callable[[bytes], _T],
         *,
-        body: Body | None = None,
+        body: Content | None = None,
         content_type: str = OCTETS,
         max_bytes: int = MAX_ANSWER,
         codes: Container[str] | None = frozenset(),
@@ -298,7 +298,7 @@ class _Message:
 
     method: str
     path: str
-    body: Body | None
+    body: Content | None
     content_type: str | None
     codes: Container[str] | None
     believe: Believe
@@ -345,7 +345,7 @@ def _target(path: str) -> bytes:
     return path.encode()
 
 
-def _content(stack: contextlib.ExitStack, body: Body) -> tuple[Iterator[bytes], int]:
+def _content(stack: contextlib.ExitStack, body: Content) -> tuple[Iterator[bytes], int]:
     """Return the body in pieces and its length."""
     if isinstance(body, bytes):
         return iter([body]), len(body)

@@ -10,7 +10,7 @@ from starlette.responses import Response
 from anofel.node.api_problems import BadRequest
 from anofel.node.board_service import BoardService
 from anofel.serving.connections import Pace
-from anofel.serving.numbers import decimal
+from anofel.serving.numbers import asked_number, decimal
 
 OCTETS: Final = "application/octet-stream"
 IMMUTABLE: Final = "public, max-age=31536000, immutable"
@@ -59,10 +59,7 @@ async def body_chunks(request: Request, length: int, pace: Pace | None = None) -
 
 def number(request: Request, name: str, default: int | None, least: int, most: int) -> int:
     """Return a number of the query. Raises ``BadRequest``."""
-    values = request.query_params.getlist(name)
-    if not values and default is not None:
-        return default
-    value = decimal(values[0]) if len(values) == 1 else None
+    value = asked_number(request, name, default)
     if value is None or not least <= value <= most:
         raise BadRequest(400, "bad-parameter", f"{name} is one number from {least} to {most}.")
     return value

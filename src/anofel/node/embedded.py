@@ -58,7 +58,7 @@ class Unverifiable(AnofelError):
     code = "not-verifiable-now"
 
 
-Verdict = AcceptedPosting | Rejected | Unverifiable
+Admitted = AcceptedPosting | Rejected | Unverifiable
 
 
 class EmbeddedNode(BoardNode):
@@ -207,14 +207,14 @@ class EmbeddedNode(BoardNode):
 
     # Postings
 
-    def admit(self, offered: Sequence[bytes]) -> list[Verdict]:
+    def admit(self, offered: Sequence[bytes]) -> list[Admitted]:
         """Admit postings in their order and keep the accepted ones durably before this returns.
 
         Raises ``StoreError`` or ``BlobError`` if the disk refuses; the node must then stop.
         """
         names = [posting_id(data) for data in offered]
         fresh: dict[bytes, bytes] = {}
-        verdicts: dict[bytes, Verdict] = {}
+        verdicts: dict[bytes, Admitted] = {}
         for name, data in zip(names, offered, strict=True):
             height = self.store.height_of(name)
             if height is None:
@@ -225,7 +225,7 @@ class EmbeddedNode(BoardNode):
             verdicts |= dict(zip(fresh, self._admit_fresh(list(fresh.values())), strict=True))
         return [verdicts[name] for name in names]
 
-    def _admit_fresh(self, offered: list[bytes]) -> list[Verdict]:
+    def _admit_fresh(self, offered: list[bytes]) -> list[Admitted]:
         try:
             results = self.chain.offer_many(offered)
         except Exception as error:  # the state may be ahead of the disk: go back to the disk
@@ -249,7 +249,7 @@ class EmbeddedNode(BoardNode):
         self._signed.write(self._signed.promised.accept(posting.id for posting in accepted))
         self._postings += [posting.data for posting in accepted]
 
-    def _verdict(self, result: Posting | Rejected) -> Verdict:
+    def _verdict(self, result: Posting | Rejected) -> Admitted:
         if isinstance(result, Rejected):
             self.metrics.rejected(result.code)
             return result

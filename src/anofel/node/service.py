@@ -18,7 +18,7 @@ from anofel.board.state import State
 from anofel.errors import AnofelError
 from anofel.node.board_node import AcceptedPosting
 from anofel.node.board_service import BoardService, Busy
-from anofel.node.embedded import EmbeddedNode, Verdict
+from anofel.node.embedded import Admitted, EmbeddedNode
 from anofel.node.transient import is_transient
 
 BATCH_SECONDS: Final = 0.004
@@ -42,7 +42,7 @@ class NodeService(BoardService):
     def __init__(self, node: EmbeddedNode) -> None:
         super().__init__(node)
         self._worker = ThreadPoolExecutor(1, thread_name_prefix="anofel-node")
-        self._waiting: deque[tuple[bytes, asyncio.Future[Verdict]]] = deque()
+        self._waiting: deque[tuple[bytes, asyncio.Future[Admitted]]] = deque()
         self._waiting_bytes = 0
         self._arrived = asyncio.Event()
         self._must_recover = False
@@ -104,7 +104,7 @@ class NodeService(BoardService):
             raise Busy("The node is stopping.")
         if len(self._waiting) >= MAX_WAITING or self._waiting_bytes + len(data) > MAX_WAITING_BYTES:
             raise Busy("Too many postings wait for admission.")
-        answer: asyncio.Future[Verdict] = asyncio.get_running_loop().create_future()
+        answer: asyncio.Future[Admitted] = asyncio.get_running_loop().create_future()
         self._waiting.append((data, answer))
         self._waiting_bytes += len(data)
         self._arrived.set()

@@ -38,13 +38,19 @@ class Chart:
     bottom: int = HEIGHT - BOTTOM
 
 
-def line_chart(title: str, points: Sequence[tuple[int, float]], *, steps: bool = False) -> Chart | None:
-    """Lay out values over iterations; None if there are none. ``steps``: a value holds until the next one."""
+def line_chart(
+    title: str, points: Sequence[tuple[int, float]], *, steps: bool = False, whole: bool = False
+) -> Chart | None:
+    """Lay out values over iterations; None if there are none.
+
+    ``steps``: a value holds until the next one, and all are above zero, where the chart begins.
+    ``whole``: the values count something, from zero on.
+    """
     if not points:
         return None
     first, last = points[0][0], points[-1][0]
     values = [value for _, value in points]
-    low, high, step = _scale(min(values), max(values))
+    low, high, step = _scale(0.0 if steps or whole else min(values), max(values), 1.0 if whole else 0.0)
     span = max(1, last - first)
 
     def x(iteration: float) -> float:
@@ -66,11 +72,14 @@ def line_chart(title: str, points: Sequence[tuple[int, float]], *, steps: bool =
     return Chart(title, tuple(places), path, tuple(rows), tuple(columns))
 
 
-def _scale(low: float, high: float) -> tuple[float, float, float]:
-    """Return round numbers around the values, and the step between grid lines."""
+def _scale(low: float, high: float, least: float) -> tuple[float, float, float]:
+    """Return round numbers around the values, and the step between grid lines, which is at least so large."""
+    if low == high == 0:
+        high = 1.0
     if high <= low:
         low, high = low - max(abs(low), 1.0) * 0.1, high + max(abs(high), 1.0) * 0.1
     rough = (high - low) / 4
     power = 10.0 ** math.floor(math.log10(rough))
     step = next(power * factor for factor in (1, 2, 2.5, 5, 10) if rough <= power * factor * 1.0001)
+    step = max(step, least)
     return math.floor(low / step + 1e-9) * step, math.ceil(high / step - 1e-9) * step, step

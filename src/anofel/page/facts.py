@@ -83,6 +83,17 @@ class RunFacts:
 
 
 @dataclass(frozen=True, kw_only=True)
+class SeatMemberFacts:
+    """What one member of a committee posted in the current iteration."""
+
+    name: str
+    """The organisation, or the name of who has none."""
+    sum_stated: bool
+    count_share: bool
+    sum_share: bool
+
+
+@dataclass(frozen=True, kw_only=True)
 class SeatFacts:
     """Where one committee of a bundle stands in the current iteration."""
 
@@ -90,10 +101,7 @@ class SeatFacts:
     name: str
     progress: str
     words: str
-    sums_stated: int
-    count_shares: int
-    sum_shares: int
-    num_members: int
+    members: tuple[SeatMemberFacts, ...]
     threshold: int
     count: int | None
 
@@ -326,7 +334,7 @@ def _bundle(state: State, bundle: Bundle) -> BundleFacts:
         num_clients=iteration.num_clients if iteration else None,
         posts=len(iteration.submissions) if iteration else 0,
         max_posts=state.class_of(bundle).max_posts,
-        seats=() if sitting is None else tuple(map(_seat, sitting.seats)),
+        seats=() if sitting is None else tuple(_seat(state, seat) for seat in sitting.seats),
     )
 
 
@@ -346,17 +354,25 @@ def _waits_for(bundle: Bundle, sitting: Sitting | None) -> tuple[str, int | None
     return "The committees open the sums.", current.sum_by
 
 
-def _seat(seat: Seat) -> SeatFacts:
+def _seat(state: State, seat: Seat) -> SeatFacts:
     position: Position = seat.position
+    counted = {share.member for share in position.count_shares}
+    opened = {share.member for share in position.sum_shares}
+    members = enumerate(state.members_of(seat.shares), start=1)
     return SeatFacts(
         task=seat.task_id.hex(),
         name=seat.task.facts.name,
         progress=position.progress.value,
         words=PROGRESS[position.progress],
-        sums_stated=len(position.aggregates),
-        count_shares=len(position.count_shares),
-        sum_shares=len(position.sum_shares),
-        num_members=len(seat.shares.members),
+        members=tuple(
+            SeatMemberFacts(
+                name=member.organisation or member.name,
+                sum_stated=number in position.aggregates,
+                count_share=number in counted,
+                sum_share=number in opened,
+            )
+            for number, member in members
+        ),
         threshold=seat.shares.threshold,
         count=position.count,
     )

@@ -23,6 +23,8 @@ class Arrow:
     """The kinds of postings that light it up; none for what happens out of sight."""
     lit: int = 0
     """How many postings it stands for now."""
+    last: int = 0
+    """The newest block that lights it."""
 
     @property
     def label_x(self) -> int:
@@ -54,8 +56,20 @@ _ARROWS: Final = (
 
 def figure(blocks: Iterable[BlockSummary]) -> list[Arrow]:
     """Return the arrows, lit by the postings of these blocks."""
-    counted = Counter(posting.kind for block in blocks for posting in block.postings)
-    return [replace(arrow, lit=sum(counted[kind] for kind in arrow.kinds)) for arrow in _ARROWS]
+    counted: Counter[str] = Counter()
+    newest: dict[str, int] = {}
+    for block in blocks:
+        for posting in block.postings:
+            counted[posting.kind] += 1
+            newest[posting.kind] = max(newest.get(posting.kind, 0), block.height)
+    return [
+        replace(
+            arrow,
+            lit=sum(counted[kind] for kind in arrow.kinds),
+            last=max((newest.get(kind, 0) for kind in arrow.kinds), default=0),
+        )
+        for arrow in _ARROWS
+    ]
 
 
 _OWN: Final = {"ChangeValidators", "SignChange"}

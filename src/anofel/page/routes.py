@@ -21,8 +21,8 @@ from anofel.page.facts import StudyFacts, card_of
 from anofel.page.figure import figure
 from anofel.page.promise import PROMISES
 from anofel.page.source import MAX_LISTED, PageSource, find_posting, summaries, summary
-from anofel.page.words import STEPS, size
-from anofel.serving.numbers import decimal
+from anofel.page.words import STEPS, every, many, size
+from anofel.serving.numbers import asked_number, decimal
 from anofel.serving.problems import PROBLEM, problem_content
 
 CSP: Final = (
@@ -37,7 +37,7 @@ _HEADERS: Final = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
-_STATIC: Final = {"page.css": "text/css", "page.js": "text/javascript"}
+_STATIC: Final = {"page.css": "text/css", "page.js": "text/javascript", "icon.svg": "image/svg+xml"}
 LISTED: Final = 30
 LIT_BLOCKS: Final = 3
 """An arrow of the figure is lit by the postings of so many blocks."""
@@ -52,7 +52,9 @@ def _environment() -> jinja2.Environment:
         undefined=jinja2.StrictUndefined,
     )
     made.globals.update(steps=STEPS)
-    made.filters.update(duration=duration, size=size, short=lambda text: f"{text[:12]}…")
+    made.filters.update(
+        duration=duration, every=every, many=many, size=size, short=lambda text: f"{text[:12]}…"
+    )
     return made
 
 
@@ -136,6 +138,7 @@ def _charts(found: StudyFacts) -> list[Any]:
         line_chart(
             "updates in the sum",
             [(one.iteration, float(one.count)) for one in outcomes if one.count is not None],
+            whole=True,
         ),
     ]
     for name in sorted({name for one in outcomes for name in one.reported} - {"noise"}):
@@ -158,7 +161,7 @@ async def card(request: Request) -> Response:
 async def blocks(request: Request) -> Response:
     """List blocks, newest first."""
     source = source_of(request)
-    before = _number(request, "before", source.height + 1)
+    before = asked_number(request, "before", source.height + 1)
     if before is None:
         return await _missing(request, "before is the height of a block.")
     listed = await run_in_threadpool(summaries, source, min(before, source.height + 1), LISTED)
@@ -235,7 +238,7 @@ async def get_board(request: Request) -> Response:
 async def get_summaries(request: Request) -> Response:
     """Return what is in the blocks below a height, newest first."""
     source = source_of(request)
-    before, limit = _number(request, "before", source.height + 1), _number(request, "limit", LISTED)
+    before, limit = asked_number(request, "before", source.height + 1), asked_number(request, "limit", LISTED)
     if before is None or limit is None or not 1 <= limit <= MAX_LISTED:
         return _problem(400, "bad-parameter", f"before is a height, limit at most {MAX_LISTED}.")
     return _json(await run_in_threadpool(summaries, source, min(before, source.height + 1), limit))
@@ -259,13 +262,6 @@ def _json(value: object) -> Response:
 
 def _problem(status: int, code: str, detail: str) -> Response:
     return Response(problem_content(status, code, detail), status, {"Cache-Control": "no-store"}, PROBLEM)
-
-
-def _number(request: Request, name: str, default: int) -> int | None:
-    text = request.query_params.get(name)
-    if text is None:
-        return default
-    return decimal(text)
 
 
 def _id(text: str) -> PostingId | None:

@@ -3,6 +3,7 @@
 from typing import Final
 
 from anofel.board.state import Progress
+from anofel.board.waits import duration
 
 PROGRESS: Final = {
     Progress.COLLECTING: "clients post",
@@ -58,3 +59,15 @@ def size(num_bytes: int) -> str:
     if num_bytes < 1000:
         return f"{num_bytes} bytes"
     return f"{num_bytes / 1e3:,.1f} kB" if num_bytes < 1_000_000 else f"{num_bytes / 1e6:,.1f} MB"
+
+
+def many(number: int, word: str) -> str:
+    """Say how many of something there are."""
+    return f"{number} {word}" if number == 1 else f"{number} {word}s"
+
+
+def every(seconds: float) -> str:
+    """Say how often something comes."""
+    if seconds == 1:
+        return "every second"
+    return f"every {duration(seconds) if seconds > 1 else f'{seconds:g} seconds'}"

@@ -21,9 +21,9 @@ from anofel.errors import AnofelError
 from anofel.learning.own_trainer import TrainerFailed
 from anofel.learning.trainer import Trainer
 from anofel.models.integer_model import IntegerModel
-from anofel.models.parameters import Layout
+from anofel.models.parameters import Integers, Layout
 from anofel.privacy.plan import Plan
-from anofel.privacy.protect import Integers, ProtectedUpdate, draw_noise, encode, train_unit
+from anofel.privacy.protect import ProtectedUpdate, draw_noise, encode, train_unit
 from anofel.stopping import interruptible
 from anofel.studies.dataset import Dataset
 from anofel.tasks.task import Task

@@ -9,8 +9,6 @@ A message is MessagePack behind its length (``anofel.framing``); the child answe
 so that a trainer may print what it likes.
 """
 
-import os
-import subprocess
 import sys
 import threading
 import weakref
@@ -18,12 +16,13 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from queue import Empty, SimpleQueue
-from typing import IO, Final
+from typing import Final
 
 import msgspec
 import numpy as np
 
-from anofel.disk.portable import give_way, kill_group, kill_own_group
+from anofel.children import Child, obey_orders
+from anofel.disk.portable import give_way
 from anofel.errors import AnofelError
 from anofel.framing import receive_message, send_message
 from anofel.learning.build import OwnTrainerName, trainer_of
@@ -89,7 +88,7 @@ class TrainingProcess:
         """Nothing is started yet; ``trainer`` names the client's own one, for custom tasks."""
         self._task, self._trainer, self._dataset = task, trainer, dataset
         self._plan = Plan.of(task)
-        self._child: _Child | None = None
+        self._child: _Conversation | None = None
         self._answers: SimpleQueue[_Answer | None] = SimpleQueue()
         self.layout: Layout | None = None
         """The tensors of the trainer's models, once it is ready."""
@@ -100,11 +99,11 @@ class TrainingProcess:
         Only the first one is waited for, which has seen no data yet; how the one before it ended, and so
         whether there must be another, may depend on data.
         """
-        if self.layout is not None and self._child is not None and self._child.is_alive():
+        if self.layout is not None and self._child is not None and self._child.is_alive:
             return self.layout
         self.close()
         try:
-            child = _Child()
+            child = _Conversation()
         except OSError as error:
             if self.layout is None:
                 raise TrainingUnavailable(f"No process for training can be started: {error}.") from None
@@ -155,7 +154,7 @@ class TrainingProcess:
             self._child = None
 
 
-def _wait_for_layout(child: "_Child", order: _Start) -> Layout:
+def _wait_for_layout(child: "_Conversation", order: _Start) -> Layout:
     answer = child.ask(lambda: order, _MAX_WORDS, START_SECONDS)
     if isinstance(answer, _Ready):
         return Layout(answer.names, answer.shapes)
@@ -167,21 +166,19 @@ def _wait_for_layout(child: "_Child", order: _Start) -> Layout:
     )
 
 
-class _Child:
+class _Conversation:
     """The parent's end: one thread talks to the process, so that nobody else waits for it."""
 
     def __init__(self) -> None:
         # -P: without it Python would import from the working directory first, whoever writes there
-        command = [sys.executable, "-P", "-m", __name__]
-        self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
-        )
+        self._child = Child([sys.executable, "-P", "-m", __name__])
         self._orders: _Orders = SimpleQueue()
-        threading.Thread(target=_converse, args=(self._process, self._orders), daemon=True).start()
-        self._end = weakref.finalize(self, _end, self._process, self._orders)
+        threading.Thread(target=_converse, args=(self._child, self._orders), daemon=True).start()
+        self._end = weakref.finalize(self, _end, self._child, self._orders)
 
+    @property
     def is_alive(self) -> bool:
-        return self._process.poll() is None
+        return self._child.is_alive
 
     def send_later(self, make: Callable[[], _Order]) -> None:
         self._orders.put((make, 0, None))
@@ -202,34 +199,24 @@ class _Child:
         self._end()
 
 
-def _end(process: subprocess.Popen[bytes], orders: _Orders) -> None:
+def _end(child: Child, orders: _Orders) -> None:
     """Kill the child and all that it started; its thread buries it, so that nobody waits here."""
-    kill_group(process)
+    child.kill()
     orders.put(None)
 
 
-def _converse(process: subprocess.Popen[bytes], orders: _Orders) -> None:
+def _converse(child: Child, orders: _Orders) -> None:
     """Write what is ordered and read what is answered, until the child ends."""
-    stdin, stdout = process.stdin, process.stdout
-    assert stdin is not None
-    assert stdout is not None
     while (ordered := orders.get()) is not None:
         make, most, on_answer = ordered
         answer: _Answer | None = None
         with suppress(OSError, ValueError, msgspec.MsgspecError):  # a child that died, or writes nonsense
-            _write(stdin, make())
+            send_message(child.orders, msgspec.msgpack.encode(make()))
             if on_answer is not None:
-                answer = msgspec.msgpack.decode(receive_message(stdout, most), type=_Answer)
+                answer = msgspec.msgpack.decode(receive_message(child.answers, most), type=_Answer)
         if on_answer is not None:
             on_answer(answer)
-    for stream in (stdin, stdout):
-        with suppress(OSError):  # what could not be written stays unwritten
-            stream.close()
-    process.wait()
-
-
-def _write(stream: IO[bytes], message: _Order | _Answer) -> None:
-    send_message(stream, msgspec.msgpack.encode(message))
+    child.bury()
 
 
 # The child
@@ -238,27 +225,8 @@ def _write(stream: IO[bytes], message: _Order | _Answer) -> None:
 def main() -> None:
     """Answer the orders on standard input until it ends."""
     give_way()  # the client goes on asking for blocks at its times, however busy this is
-    with suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
-        file.write("1000")  # if memory runs out, this process goes, not the client
-    answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what a trainer prints goes to the log
-    orders: SimpleQueue[_Order] = SimpleQueue()
-    threading.Thread(target=_listen, args=(orders,), daemon=True).start()
     pupil = _Pupil()
-    while True:
-        answer = pupil.obey(orders.get())
-        if answer is not None:
-            _write(answers, answer)
-
-
-def _listen(orders: SimpleQueue[_Order]) -> None:
-    """Pass the orders on; when the client is gone, so is this process, in the middle of whatever it does."""
-    stream = os.fdopen(0, "rb")
-    try:
-        while True:
-            orders.put(msgspec.msgpack.decode(receive_message(stream), type=_Order))
-    except BaseException:
-        kill_own_group()  # and whatever a trainer started
+    obey_orders(pupil.obey)
 
 
 class _Pupil:
@@ -268,12 +236,14 @@ class _Pupil:
     trainer: Trainer
     dataset: Dataset
 
-    def obey(self, order: _Order) -> _Answer | None:
-        if isinstance(order, _Start):
-            return self._start(order)
+    def obey(self, data: bytes) -> bytes | None:
+        order = msgspec.msgpack.decode(data, type=_Order)
         if isinstance(order, SentRows):
             self.dataset = order.dataset(self.task.schema)
             return None
+        return msgspec.msgpack.encode(self._start(order) if isinstance(order, _Start) else self._train(order))
+
+    def _train(self, order: _Train) -> _Answer:
         try:
             made = contribute(
                 self.trainer, IntegerModel.from_bytes(order.model), self.dataset, Plan.of(self.task)

@@ -31,7 +31,7 @@ from anofel.board.seat import Sitting
 from anofel.board.statements import ballot_statement, submission_statement
 from anofel.board.tickets import ClientTicket
 from anofel.committee.count import TypeOpening
-from anofel.committee.interface import Contribution, Int64Vector, Prepared, Scheme
+from anofel.committee.interface import Contribution, Int64Vector, Prepared
 from anofel.errors import InvalidInput
 from anofel.ids import BlobHash, GenesisHash, Nullifier
 from anofel.messages import KeyAuthor, Posting, Submission, SubmittedPart, make_posting
@@ -109,14 +109,6 @@ def prove_membership(
 
 
 @dataclass(frozen=True, repr=False)
-class Mask:
-    """What hides a vector for one committee (kept; used once)."""
-
-    scheme: Scheme
-    prepared: Prepared
-
-
-@dataclass(frozen=True, repr=False)
 class PreparedSubmission:
     """Everything of a submission that does not depend on the update (kept; used once)."""
 
@@ -124,7 +116,7 @@ class PreparedSubmission:
     ballot: bytes
     decoys: tuple[Contribution | None, ...]
     """Encrypted zeros for every committee of the bundle but the target's."""
-    mask: Mask | None
+    mask: Prepared | None
     """For the update; None for a cover post."""
     target: int | None
     """The place of the task that is trained; None for a cover post."""
@@ -216,14 +208,12 @@ def prepare_submission(
     cast = statement.cast(target, opening)
     # (3)
     masks = [
-        Mask(scheme, scheme.prepare(key, context, seat.limits, bit))
+        scheme.prepare(key, context, seat.limits, bit)
         for seat, (scheme, key), context, bit in zip(seats, committees, contexts, cast.bits, strict=True)
     ]
     # (4)
     decoys = [
-        None
-        if place == target
-        else mask.scheme.encrypt(mask.prepared, np.zeros(seat.limits.length, dtype=np.int64))
+        None if place == target else mask.encrypt(np.zeros(seat.limits.length, dtype=np.int64))
         for place, (seat, mask) in enumerate(zip(seats, masks, strict=True))
     ]
     mask = None if target is None else masks[target]
@@ -239,7 +229,7 @@ def seal_submission(prepared: PreparedSubmission, update: Int64Vector | None) ->
     if (update is None) != (mask is None):
         raise InvalidInput("A submission has an update exactly if it has a target.")
     # (5)
-    own = None if mask is None or update is None else mask.scheme.encrypt(mask.prepared, update)
+    own = None if mask is None or update is None else mask.encrypt(update)
     parts = [part for decoy in prepared.decoys if (part := own if decoy is None else decoy) is not None]
     envelopes, payloads = (part.envelope.proof for part in parts), (part.payload for part in parts)
     return SealedSubmission(prepared.membership, prepared.ballot, tuple(envelopes), tuple(payloads))

@@ -11,12 +11,9 @@ import math
 import secrets
 
 import numpy as np
-from numpy.typing import NDArray
 
 from anofel.errors import AnofelError, InvalidInput
-
-Vector = NDArray[np.float64]
-Integers = NDArray[np.int64]
+from anofel.models.parameters import Integers, Vector
 
 _MAX_ROUNDINGS = 200
 """A rounding passes with probability at least 1 − e^(−1/2) ≈ 0.39: 200 in a row fail once in 1e43."""

@@ -14,8 +14,10 @@ import json
 import sqlite3
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from anofel.disk.private_database import PrivateDatabase
+from anofel.disk.state_files import decode_state
 from anofel.errors import AnofelError, InvalidInput
 from anofel.ids import GenesisHash, TaskId
 from anofel.privacy.accounting import Composition, epsilon
@@ -243,6 +245,7 @@ def _composition(connection: sqlite3.Connection, relation: str, unit: str) -> Co
         f"SELECT {column}, COUNT(*) FROM charge WHERE released = 1 GROUP BY {column}"  # noqa: S608
     ).fetchall()
     composition: list[tuple[Event, int]] = [
-        (event_from_json(json.loads(text)), int(count)) for text, count in rows
+        (event_from_json(decode_state(text, dict[str, Any], "An event of the ledger")), int(count))
+        for text, count in rows
     ]
     return composition

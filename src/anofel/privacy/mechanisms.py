@@ -3,13 +3,11 @@
 from typing import Protocol, runtime_checkable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from anofel._core import noise
 from anofel.errors import InvalidInput
+from anofel.models.parameters import Integers
 from anofel.privacy.events import Event, GaussianEvent, Release, SkellamEvent
-
-Integers = NDArray[np.int64]
 
 MIN_LOCAL_SIGMA = 8
 """Below this the integers show: with σ ≥ 8 per client, a sum of discrete Gaussians and the

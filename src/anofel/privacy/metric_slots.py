@@ -5,8 +5,8 @@ They speak of the model that opened the iteration, on the rows that clients trai
 
 import math
 
+from anofel.models.parameters import Integers
 from anofel.privacy.plan import Plan
-from anofel.privacy.protect import Integers
 
 
 def reported_metrics(plan: Plan, total: Integers, count: int) -> dict[str, float] | None:

@@ -12,9 +12,10 @@ from anofel.learning.build import trainer_of
 from anofel.learning.trainer import Trainer
 from anofel.models.integer_model import IntegerModel
 from anofel.models.means import mean_of
+from anofel.models.parameters import Integers
 from anofel.models.rules import rule_of
 from anofel.privacy.plan import Plan
-from anofel.privacy.protect import Integers, encode, protect, train_unit
+from anofel.privacy.protect import encode, protect, train_unit
 from anofel.studies.dataset import Dataset
 from anofel.tasks.task import Task
 

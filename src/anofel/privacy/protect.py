@@ -8,19 +8,16 @@ from dataclasses import dataclass, replace
 from typing import Final, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from anofel.errors import AnofelError, InvalidInput
 from anofel.learning.metrics import record_metrics
 from anofel.learning.sampling import at_most
 from anofel.learning.trainer import LocalUpdate, Predictor, RecordTrainer, Trainer
-from anofel.models.parameters import Layout, Parameters
+from anofel.models.parameters import Integers, Layout, Parameters, Vector
 from anofel.privacy.announced import TAIL
-from anofel.privacy.clipping import NormCheckFailed, Vector, clip, round_stochastically, round_within
+from anofel.privacy.clipping import NormCheckFailed, clip, round_stochastically, round_within
 from anofel.privacy.plan import Plan
 from anofel.studies.dataset import Dataset
-
-Integers = NDArray[np.int64]
 
 _FLOAT_SLACK = 1e-9
 """Relative error allowed to the floating-point sum of clipped gradients when it is re-checked."""
@@ -46,7 +43,11 @@ def train_unit(trainer: Trainer, parameters: Parameters, dataset: Dataset, plan:
     """
     if plan.spec.unit == "record":
         dataset = at_most(dataset, plan.spec.records_per_client)
-    local = _train(trainer, parameters, dataset, plan)
+        if not isinstance(trainer, RecordTrainer):
+            raise InvalidInput("The unit 'record' needs a trainer that clips every record (train_records).")
+        local = trainer.train_records(parameters, dataset, plan.update_norm, float(plan.spec.sampling_rate))
+    else:
+        local = trainer.train(parameters, dataset)
     if plan.metrics is None:
         return local
     if not isinstance(trainer, Predictor):
@@ -55,14 +56,6 @@ def train_unit(trainer: Trainer, parameters: Parameters, dataset: Dataset, plan:
     if plan.spec.unit == "record":
         return replace(local, metrics=(*measured.sum(axis=0).tolist(), float(len(dataset))))
     return replace(local, metrics=tuple(measured.mean(axis=0).tolist()))
-
-
-def _train(trainer: Trainer, parameters: Parameters, dataset: Dataset, plan: Plan) -> LocalUpdate:
-    if plan.spec.unit != "record":
-        return trainer.train(parameters, dataset)
-    if not isinstance(trainer, RecordTrainer):
-        raise InvalidInput("The unit 'record' needs a trainer that clips every record (train_records).")
-    return trainer.train_records(parameters, dataset, plan.update_norm, float(plan.spec.sampling_rate))
 
 
 def encode(local: LocalUpdate, layout: Layout, plan: Plan) -> Integers:

@@ -126,7 +126,7 @@ class _Manifest:
     keys: _Keys
 
 
-Say = Callable[[str], None]
+Tell = Callable[[str], None]
 """Told in one sentence what takes long or goes wrong and is mended."""
 
 
@@ -141,7 +141,7 @@ class KeyDirectory:
     """The digest of the ceremony's transcript; zeros for a development set-up."""
     proving: dict[StatementName, ProofKeyFile]
     verification: dict[StatementName, ProofKeyFile]
-    say: Say = lambda _sentence: None
+    say: Tell = lambda _sentence: None
 
     @property
     def is_insecure(self) -> bool:
@@ -154,7 +154,7 @@ class KeyDirectory:
         return self.origin == VERIFIED_ORIGIN
 
     @classmethod
-    def open(cls, path: Path, say: Say = lambda _sentence: None) -> Self:
+    def open(cls, path: Path, say: Tell = lambda _sentence: None) -> Self:
         """Read the manifest and the verification keys of a directory that ``anofel setup`` made.
 
         Raises ``InvalidKeyFile``, also for keys that were not all made in the same way.
@@ -177,7 +177,7 @@ class KeyDirectory:
         return cls._of(path, files, say)
 
     @classmethod
-    def pinned(cls, path: Path, pins: Mapping[str, bytes], say: Say = lambda _sentence: None) -> Self:
+    def pinned(cls, path: Path, pins: Mapping[str, bytes], say: Tell = lambda _sentence: None) -> Self:
         """Open a directory by ids that are pinned elsewhere, as ``pins`` names them.
 
         Raises ``InvalidKeyFile``.
@@ -190,7 +190,7 @@ class KeyDirectory:
         return cls._of(path, files, say)
 
     @classmethod
-    def _of(cls, path: Path, files: dict[tuple[StatementName, KeyRole], ProofKeyFile], say: Say) -> Self:
+    def _of(cls, path: Path, files: dict[tuple[StatementName, KeyRole], ProofKeyFile], say: Tell) -> Self:
         proving, verification = ({name: files[name, role] for name in STATEMENTS} for role in ROLES)
         described = [_keys.describe(file.read()) for file in verification.values()]
         origins = {(found.origin, found.transcript) for found in described}

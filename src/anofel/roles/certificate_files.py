@@ -222,6 +222,20 @@ class CertificateDocument(Document):
     dt: int
     certificate: bytes
 
+    @classmethod
+    def of(
+        cls, genesis: GenesisHash, certifier: CertifierKey, request: CertificateRequest, signed: Certificate
+    ) -> Self:
+        """Write down what was signed for a request."""
+        return cls(
+            genesis=genesis,
+            certifier=certifier.to_bytes(),
+            d=request.d.to_bytes(),
+            mpk=request.mpk.to_bytes(),
+            dt=request.dt.number,
+            certificate=signed.to_secret_bytes(),
+        )
+
     def verify(self) -> tuple[CertifierKey, Certificate]:
         """Check the signature. Raises ``MalformedDocument``, ``InvalidSignature``."""
         key = _parse("certifier", CertifierKey.from_bytes, self.certifier)

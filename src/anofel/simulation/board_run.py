@@ -8,26 +8,23 @@ a test authority.
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from anofel.board.genesis import flaws_of
-from anofel.board.seat import Seat
 from anofel.board.state import Bundle, Phase, Progress, TaskState
 from anofel.committee.interface import KeyProgress, Report
 from anofel.errors import InvalidInput
 from anofel.ids import TaskId
 from anofel.models.card import digest_of
 from anofel.page.facts import card_of, facts_of
-from anofel.phase1_setup.step1d_announcement import announce, ledger_entry, post_model
+from anofel.phase1_setup.step1d_announcement import ledger_entry
 from anofel.phase3_access.step8prime_model import metrics_of_sum, next_model
-from anofel.pki.certificates import Purpose, RoleKey
 from anofel.proofs.keys import KeyDirectory, make_insecure_development_keys
 from anofel.simulation.clients import Clients, Newcomer, SimulatedTurn
 from anofel.simulation.clients_here import ClientsHere
-from anofel.simulation.committees import SimulatedCommittee, establish
+from anofel.simulation.committees import STEPS, SimulatedCommittee, establish
 from anofel.simulation.local_board import LocalBoard
 from anofel.simulation.parts import (
     CommitteeSettings,
@@ -39,20 +36,10 @@ from anofel.simulation.parts import (
     make_bundle,
     no_progress,
 )
-from anofel.simulation.people import Provers, SimulatedCertifier
+from anofel.simulation.people import Provers, SimulatedCertifier, SimulatedOwner
 from anofel.simulation.venue import POSTS_PER_BLOCK, Venue
 from anofel.simulation.workers import Workers
 from anofel.simulation.workers.crew import Crew, check_trainers
-
-
-@dataclass(frozen=True)
-class SimulatedOwner:
-    """A model owner with its announced task and its committee."""
-
-    role: RoleKey
-    task_id: TaskId
-    part: SimulatedTask
-    committee: SimulatedCommittee
 
 
 class Simulation:
@@ -102,6 +89,8 @@ class Simulation:
             stack.callback(self._clients.close)
             self._stack = stack.pop_all()
         self._owners: list[SimulatedOwner] = []
+        self._committees: dict[TaskId, SimulatedCommittee] = {}
+        """The committee of each task."""
         self._numbers: dict[tuple[int, int], int] = {}
         """The numbers of the clients, by task and place."""
 
@@ -159,12 +148,10 @@ class Simulation:
             committees.append(establish(self._venue, name, self._settings, self._tell_key(name)))
         board.next_block(on_sealed=self._clients.look)
         self._register(certifier)
-        for number, (part, committee) in enumerate(zip(self.tasks, committees, strict=True)):
-            role, identity = self._venue.appoint(Purpose.OWNER, f"Owner {number + 1}")
-            body = announce(part.task, key_id=committee.key.key_id)
-            board.post_as(role, body)
-            task_id = body.task_id(board.genesis_hash, identity.subject)
-            self._owners.append(SimulatedOwner(role, task_id, part, committee))
+        for number, (part, committee) in enumerate(zip(self.tasks, committees, strict=True), start=1):
+            name, key_id = f"Owner {number}", committee.key.key_id
+            self._owners.append(SimulatedOwner.announcing(self._venue, name, part, key_id))
+            self._committees[self._owners[-1].task_id] = committee
         board.next_block()  # the bundle is made; its first models are due within a few blocks
 
     def _tell_key(self, name: str) -> Report:
@@ -232,8 +219,7 @@ class Simulation:
         """Post the models that open the next iteration (step 1.d)."""
         following = self._bundle.iterations + 1
         for owner in live:
-            blob = self.board.upload(self.models[owner.part.task.name].to_bytes())
-            self.board.post_as(owner.role, post_model(owner.task_id, following, blob))
+            owner.post_model(self.board, following, self.models[owner.part.task.name])
         self.board.next_block(on_sealed=self._clients.look)
         assert self._bundle.phase is Phase.OPEN
 
@@ -256,25 +242,16 @@ class Simulation:
 
     def _decrypt(self, live: Sequence[SimulatedOwner]) -> None:
         """Let the committees add, count and open (steps 6 to 8), each step in its block."""
-        for step in (
-            SimulatedCommittee.aggregate,
-            SimulatedCommittee.open_count,
-            SimulatedCommittee.open_sum,
-        ):
-            seats = [(owner.committee, self._seat(owner)) for owner in live]
-            due = [(committee, seat) for committee, seat in seats if not seat.position.progress.is_outcome]
-            if not due:
+        for _ in range(STEPS):
+            if self._bundle.phase is not Phase.CLOSED:
                 return
-            for committee, seat in due:
-                step(committee, self.board, seat)
+            for owner in live:
+                self._committees[owner.task_id].act(self.board, owner.seat(self.board))
             self.board.next_block()
-
-    def _seat(self, owner: SimulatedOwner) -> Seat:
-        return Seat.of(self.board.state, owner.task_id)
 
     def _result(self, owner: SimulatedOwner) -> IterationResult:
         """Combine the shares, make the next model and post ε (step 8′)."""
-        board, seat, part = self.board, self._seat(owner), owner.part
+        board, seat, part = self.board, owner.seat(self.board), owner.part
         name, task, position = part.task.name, seat.task, seat.position
         opened = board.openings.open_sum(seat) if position.progress is Progress.SUMMED else None
         if opened is not None:

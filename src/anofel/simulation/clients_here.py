@@ -7,9 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 from anofel.board.seat import Sitting
 from anofel.messages import Header, Posting
 from anofel.models.integer_model import IntegerModel
+from anofel.models.parameters import Integers
 from anofel.phase1_setup.step1b_certification import fresh_nonce
 from anofel.phase2_training.step5_submission import PreparedSubmission, post_submission, seal_submission
-from anofel.privacy.protect import Integers
 from anofel.simulation.clients import Newcomer, SimulatedTurn
 from anofel.simulation.local_board import LocalBoard
 from anofel.simulation.parts import SimulatedTask

@@ -2,9 +2,11 @@
 
 import secrets
 from dataclasses import dataclass
+from typing import Final
 
 from anofel.board.key_runs import round_messages
 from anofel.board.seat import Seat
+from anofel.board.state import Progress
 from anofel.committee import schemes
 from anofel.committee.interface import (
     CommitteeKey,
@@ -24,6 +26,9 @@ from anofel.simulation.local_board import LocalBoard
 from anofel.simulation.parts import CommitteeSettings
 from anofel.simulation.venue import Venue
 
+STEPS: Final = 3
+"""How often a committee acts until an iteration has its outcome: it adds, opens the count, opens the sum."""
+
 
 @dataclass(frozen=True, repr=False)
 class SimulatedMember:
@@ -42,10 +47,24 @@ class SimulatedCommittee:
     key: CommitteeKey
     members: tuple[SimulatedMember, ...]
 
+    def act(self, board: LocalBoard, seat: Seat) -> None:
+        """Take the step that is due in an iteration that is closed; none once it has its outcome."""
+        progress = seat.position.progress
+        if progress is Progress.CLOSED:
+            self.aggregate(board, seat)
+        elif progress is Progress.AGGREGATED:
+            self.open_count(board, seat)
+        elif progress is Progress.COUNTED:
+            self.open_sum(board, seat)
+
     def aggregate(self, board: LocalBoard, seat: Seat) -> None:
-        """Add the accepted submissions (steps 6 and 7)."""
+        """Add the accepted submissions (steps 6 and 7).
+
+        Payloads are checked once for all members of this process: each would come to the same verdicts.
+        """
+        collected = collect(board, seat)
         for member in self._acting:
-            board.post_as(member.role, state_aggregate(board, seat, member.number, collect(board, seat)))
+            board.post_as(member.role, state_aggregate(board, seat, member.number, collected))
 
     def open_count(self, board: LocalBoard, seat: Seat) -> None:
         """Post the shares of the count (step 8)."""

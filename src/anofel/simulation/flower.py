@@ -6,7 +6,7 @@ from typing import Any
 
 from anofel.drafts.flower_text import fitting_scale_bits
 from anofel.learning.build import TrainerRefused, check_size
-from anofel.learning.flower.settings import FlowerApp, Value, app_refused
+from anofel.learning.flower.settings import AppValue, FlowerApp, app_refused
 from anofel.learning.flower.strategies import lost_of, rule_of_strategy
 from anofel.learning.flower.trainer import FlowerTrainer
 from anofel.learning.trainer import Trainer
@@ -40,7 +40,7 @@ class Partitions:
         """Give one client its place among so many."""
         self._places[rows] = place, of
 
-    def __call__(self, dataset: Dataset) -> tuple[str, Mapping[str, Value]]:
+    def __call__(self, dataset: Dataset) -> tuple[str, Mapping[str, AppValue]]:
         """Return a client's name and its ``node_config``."""
         place, of = self._places[dataset]
         return str(place), {"partition-id": place, "num-partitions": of}

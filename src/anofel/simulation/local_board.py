@@ -149,9 +149,8 @@ class LocalBoard:
         """Show the blocks that were sealed since the last time; the state knows them already."""
         before, self._shown = self._shown, self.state.height - 1
         if on_block is not None:
-            for height in range(before + 1, self._shown + 1):
-                block = self.blocks[height - 1] if self._store is None else self._store.block(height)
-                assert block is not None
+            sealed = self.blocks[before:] if self._store is None else self._store.blocks(before + 1)
+            for block in sealed:
                 on_block(block)
         return self._shown - before
 

@@ -16,10 +16,11 @@ from anofel.learning.evaluate import Measure
 from anofel.learning.own_trainer import TrainerFailed
 from anofel.learning.trainer import Trainer
 from anofel.models.integer_model import IntegerModel
+from anofel.models.parameters import Integers
 from anofel.models.rules import rule_of
 from anofel.phase2_training.step4_local_training import make_update
 from anofel.privacy.plan import Plan
-from anofel.privacy.protect import Integers, ProtectedUpdate
+from anofel.privacy.protect import ProtectedUpdate
 from anofel.studies.dataset import Dataset
 from anofel.tasks.task import Task
 

@@ -1,14 +1,16 @@
-"""Steps 1.a, 1.b and 5 for a simulation: a certifier and the clients that it certifies."""
+"""Steps 1.a, 1.b, 1.d and 5 for a simulation: a certifier, the clients that it certifies, and owners."""
 
 from dataclasses import dataclass, field
 from typing import Self
 
 from anofel.board.interface import BoardView
-from anofel.board.seat import Sitting
+from anofel.board.seat import Seat, Sitting
 from anofel.board.state import State
 from anofel.errors import InvalidInput
+from anofel.ids import KeyId, Subject, TaskId
 from anofel.learning.certified import CertifiedDataset, dataset_digest
 from anofel.messages import Posting
+from anofel.models.integer_model import IntegerModel
 from anofel.phase1_setup.step1a_certifier_key import offer_key
 from anofel.phase1_setup.step1b_certification import (
     CertificateRequest,
@@ -17,8 +19,9 @@ from anofel.phase1_setup.step1b_certification import (
     request_certificate,
 )
 from anofel.phase1_setup.step1b_registration import register
+from anofel.phase1_setup.step1d_announcement import announce, post_model
 from anofel.phase2_training.step5_submission import PreparedSubmission, prepare_submission
-from anofel.pki.certificates import Purpose
+from anofel.pki.certificates import Purpose, RoleKey
 from anofel.primitives import (
     Certificate,
     CertifierKey,
@@ -30,6 +33,8 @@ from anofel.primitives import (
     Salt,
 )
 from anofel.proofs.keys import KeyDirectory
+from anofel.simulation.local_board import LocalBoard
+from anofel.simulation.parts import SimulatedTask
 from anofel.simulation.venue import Venue
 from anofel.studies.dataset import Dataset
 
@@ -113,3 +118,50 @@ class SimulatedClient:
         return prepare_submission(
             board, sitting, self.credential, salt=self.salt, target=target, prover=provers.submission
         )
+
+
+@dataclass(frozen=True)
+class SimulatedOwner:
+    """A model owner with its announced task."""
+
+    role: RoleKey
+    subject: Subject
+    task_id: TaskId
+    part: SimulatedTask
+
+    @classmethod
+    def announcing(
+        cls, venue: Venue, name: str, part: SimulatedTask, key_id: KeyId, *, early_end: bool = False
+    ) -> Self:
+        """Appoint an owner, and announce its task for a committee (step 1.d)."""
+        role, identity = venue.appoint(Purpose.OWNER, name)
+        return cls._announcing(venue.board, role, identity.subject, part, key_id, early_end)
+
+    def announced(
+        self, board: LocalBoard, part: SimulatedTask, key_id: KeyId, *, early_end: bool = False
+    ) -> Self:
+        """Announce another task of this owner."""
+        return self._announcing(board, self.role, self.subject, part, key_id, early_end)
+
+    @classmethod
+    def _announcing(
+        cls,
+        board: LocalBoard,
+        role: RoleKey,
+        subject: Subject,
+        part: SimulatedTask,
+        key_id: KeyId,
+        early_end: bool,
+    ) -> Self:
+        body = announce(part.task, key_id=key_id, early_end=early_end)
+        board.post_as(role, body)
+        return cls(role, subject, body.task_id(board.genesis_hash, subject), part)
+
+    def post_model(self, board: LocalBoard, number: int, model: IntegerModel) -> None:
+        """Post the model that opens an iteration (step 1.d)."""
+        blob = board.upload(model.to_bytes())
+        board.post_as(self.role, post_model(self.task_id, number, blob))
+
+    def seat(self, board: LocalBoard) -> Seat:
+        """Where the task stands on the board."""
+        return Seat.of(board.state, self.task_id)

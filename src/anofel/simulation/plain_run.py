@@ -15,8 +15,8 @@ from anofel.board.groups import deal
 from anofel.board.state import Progress
 from anofel.ids import BlockHash, Nullifier
 from anofel.models.card import digest_of, model_card
-from anofel.models.integer_model import Integers
 from anofel.models.means import mean_of
+from anofel.models.parameters import Integers
 from anofel.models.rules import rule_of
 from anofel.privacy.metric_slots import reported_metrics
 from anofel.simulation.parts import (

@@ -22,6 +22,7 @@ from anofel.errors import InvalidInput
 from anofel.models.files import card_of_file, model_name
 from anofel.models.integer_model import IntegerModel
 from anofel.simulation.parts import Begun, IterationResult
+from anofel.simulation.selection import BestModel
 from anofel.tasks.task import Task
 
 RESULT: Final = "result.json"
@@ -93,13 +94,10 @@ class RunRecord:
         model = IntegerModel.load(self.directory / MODELS / model_name(task.name, summed[-1]))
         return Begun(model=model, iterations=done[-1]["iteration"], releases=len(summed))
 
-    def best(self, task: str) -> tuple[float, int, IntegerModel] | None:
-        """Give loss, iteration and model of the best one so far."""
+    def best(self, task: str) -> BestModel | None:
+        """Say which model was the best so far."""
         found = self.document.get("best", {}).get(task)
-        if found is None:
-            return None
-        model = IntegerModel.load(self.directory / MODELS / model_name(task, "best"))
-        return found["loss"], found["iteration"], model
+        return None if found is None else BestModel(found["loss"], found["iteration"])
 
     def board(self) -> Path:
         """Name a directory for the board of this run."""

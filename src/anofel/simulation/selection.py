@@ -12,8 +12,15 @@ What such a choice costs, in the same words in ``docs/simulate.md``:
 
 from dataclasses import dataclass, field
 
-from anofel.models.integer_model import IntegerModel
 from anofel.simulation.parts import IterationResult
+
+
+@dataclass(frozen=True)
+class BestModel:
+    """Which model is the best so far."""
+
+    loss: float
+    iteration: int
 
 
 @dataclass
@@ -22,9 +29,8 @@ class BestModels:
 
     patience: int | None = None
     """Stop after so many models in a row that are no better; None: never."""
-    best: dict[str, IterationResult] = field(default_factory=dict)
-    """The result with the best model of every task that is measured."""
-    _losses: dict[str, float] = field(default_factory=dict)
+    best: dict[str, BestModel] = field(default_factory=dict)
+    """That of every task that is measured."""
     _in_vain: dict[str, int] = field(default_factory=dict)
 
     def watch(self, result: IterationResult) -> bool:
@@ -32,25 +38,11 @@ class BestModels:
         loss = (result.metrics or {}).get("loss")
         if loss is None or result.total is None:
             return False
-        is_better = result.task not in self._losses or loss < self._losses[result.task]
+        is_better = result.task not in self.best or loss < self.best[result.task].loss
         if is_better:
-            self.best[result.task], self._losses[result.task] = result, loss
+            self.best[result.task] = BestModel(loss, result.iteration)
         self._in_vain[result.task] = 0 if is_better else self._in_vain.get(result.task, 0) + 1
         return is_better
-
-    def take_back(self, task: str, loss: float, iteration: int, model: IntegerModel) -> None:
-        """Go on with the best model of an earlier run."""
-        self._losses[task] = loss
-        self.best[task] = IterationResult(
-            task=task,
-            iteration=iteration,
-            outcome="summed",
-            count=None,
-            posts=0,
-            epsilon=0.0,
-            metrics={"loss": loss},
-            model=model,
-        )
 
     @property
     def is_over(self) -> bool:

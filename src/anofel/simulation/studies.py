@@ -17,7 +17,7 @@ from anofel.simulation.parts import SimulatedTask
 from anofel.simulation.rows import made_up_rows
 from anofel.studies.catalogue import study_named
 from anofel.studies.dataset import Dataset, joined
-from anofel.studies.load import chosen_rows, encoded, hold_out, load_file
+from anofel.studies.load import chosen_rows, hold_out, load_file
 from anofel.tasks.schema import Schema
 from anofel.tasks.task import Task, read_task
 
@@ -56,7 +56,7 @@ class RowSource:
         else:
             file = self.files[0] if self.files else None
             first, second = chosen_rows(study, schema, file, self.seed)
-            train, test = encoded(first), encoded(second)
+            train, test = first.dataset, second.dataset
         if self.validation is not None:
             test = load_file(self.validation, schema)
         return split_rows(train, clients, self.split, self.seed), test

@@ -42,6 +42,10 @@ class LabelledRows(Protocol):
     def labels(self) -> NDArray[np.int32]:
         """The class of each row."""
 
+    @property
+    def dataset(self) -> "Dataset":
+        """What is trained on."""
+
     def take(self, rows: NDArray[np.int64]) -> Self:
         """Select rows, in the order given."""
 
@@ -55,6 +59,11 @@ class Dataset:
     schema: Schema
     _transformed: NDArray[np.float32] | None = field(default=None, repr=False)
     """What the schema's transform made of the rows, where that is kept."""
+
+    @property
+    def dataset(self) -> "Dataset":
+        """Itself, as for rows of a table."""
+        return self
 
     def __post_init__(self) -> None:
         if self.features.dtype.newbyteorder("<").str not in _SAMPLE_CODES or self.labels.dtype != np.int32:

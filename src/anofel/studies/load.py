@@ -27,7 +27,7 @@ _TEST_SHARE = 5
 def load_study(study: Study, seed: int = 0) -> tuple[Dataset, Dataset]:
     """Load a fetched study: rows to train on, and rows to test on."""
     train, test = study_rows(study, study.schema(), seed)
-    return encoded(train), encoded(test)
+    return train.dataset, test.dataset
 
 
 def study_rows(study: Study, schema: Schema, seed: int = 0) -> tuple[FileRows, FileRows]:
@@ -75,7 +75,7 @@ def load_file(path: AnyFile, schema: Schema) -> Dataset:
     An image file holds two arrays: ``images`` (unsigned bytes) and ``labels``. A directory may be a dataset
     that ``save_to_disk`` of Hugging Face wrote.
     """
-    return encoded(file_rows(path, schema))
+    return file_rows(path, schema).dataset
 
 
 def load_rows(rows: Any, schema: Schema) -> Dataset:
@@ -99,11 +99,6 @@ def file_rows(path: AnyFile, schema: Schema) -> FileRows:
     if isinstance(schema, TableSchema):
         return TableRows.read(path, schema)
     return _load_images(path, schema)
-
-
-def encoded(rows: FileRows) -> Dataset:
-    """Give the rows as they are trained on."""
-    return rows.dataset if isinstance(rows, TableRows) else rows
 
 
 def file_of(rows: FileRows) -> tuple[str, bytes]:

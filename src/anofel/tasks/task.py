@@ -68,7 +68,7 @@ _PYTORCH_KEYS: Final = ("optimiser", "momentum", "weight_decay", "label_smoothin
 
 DatasetTypeNumber = Annotated[int, Meta(ge=0, le=2**32 - 1)]
 Rate = Annotated[int, Meta(ge=1, le=MAX_RATE)]
-Clients = Annotated[int, Meta(ge=2, le=MAX_CLIENTS)]
+ClientCount = Annotated[int, Meta(ge=2, le=MAX_CLIENTS)]
 Count = Annotated[int, Meta(ge=1, le=MAX_COUNT)]
 Delta = Annotated[Decimal, between("0.000000000001", "0.1")]
 Faults = Iterator[tuple[str, str]]
@@ -239,9 +239,9 @@ class PrivacySpec:
     """Standard deviation of the honest noise in the sum, in clipping norms."""
     delta: Delta = Decimal("0.00001")
     max_releases: Annotated[int, Meta(ge=1, le=100_000)]
-    min_clients: Clients
+    min_clients: ClientCount
     max_colluders: Annotated[int, Meta(ge=0, le=MAX_CLIENTS)]
-    expected_clients: Clients
+    expected_clients: ClientCount
     max_posts: Count
     """The most posts an iteration may hold; only the adaptive mode depends on it."""
     sampling_rate: Annotated[Decimal, between("0.0001", "1")] = Decimal(1)

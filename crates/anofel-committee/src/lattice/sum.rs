@@ -57,6 +57,24 @@ impl Accumulator {
         Ok(())
     }
 
+    /// Adds a sum that somebody else made of other contributions of the same widths.
+    pub fn add_sum(&mut self, sum: &EncryptedSum) -> Result<(), Error> {
+        let posts = i128::from(self.num_posts) + i128::from(sum.num_posts);
+        check_range("the number of posts", posts, 0, self.max_posts.into())?;
+        if self.codec != sum.codec {
+            return Err(Error::Proof { what: "the equality of the widths" });
+        }
+        for (word, other) in self.words.iter_mut().zip(&sum.words) {
+            *word = word.wrapping_add(*other);
+        }
+        self.r += sum.r;
+        for (point, other) in self.wrapped.iter_mut().zip(&sum.wrapped) {
+            *point += other;
+        }
+        self.num_posts += sum.num_posts;
+        Ok(())
+    }
+
     /// The sum of what was added.
     pub fn finish(mut self) -> EncryptedSum {
         let mask = self.codec.word_mask();

@@ -4,7 +4,7 @@ The order of calls, by role (AnoFel steps 1.c, 5, 6-8):
 
 1. Members: ``scheme.key_generation().begin(run, member)``, then ``advance`` once per round with
    everybody's messages of that round, until it returns a ``GeneratedKey``.
-2. Client: ``scheme.read_key(bytes)``; ``prepare`` while the model trains; ``encrypt`` afterwards.
+2. Client: ``scheme.read_key(bytes)``; ``prepare`` while the model trains; what it returns encrypts, once.
 3. Board: ``verify_envelopes`` at admission (and the bundles' ballots, see ``anofel.committee.count``).
 4. Members: ``check_payloads`` as payloads arrive, ``Accumulator.add``, ``finish``.
 5. Members: the count first. ``count.partial_decrypt`` … ``count.combine`` gives a
@@ -47,11 +47,12 @@ from anofel.committee.interface.contributions import (
     Contribution,
     EncryptedSum,
     Envelope,
+    Int64Vector,
     Prepared,
     SubmittedPayload,
 )
 from anofel.committee.interface.keys import CommitteeKey, SecretKeyShare
-from anofel.committee.interface.scheme import Int64Vector, Scheme, check_permit
+from anofel.committee.interface.scheme import Scheme, check_permit
 
 __all__ = [
     "ESTIMATE",

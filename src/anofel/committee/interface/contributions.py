@@ -3,10 +3,14 @@
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
+import numpy as np
+from numpy.typing import NDArray
+
 from anofel.committee.context import IterationContext, PostContext, TaskLimits
 from anofel.ids import BlobHash, Nullifier, SetDigest
 
 Bytes: TypeAlias = bytes | bytearray | memoryview
+Int64Vector: TypeAlias = NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -35,6 +39,13 @@ class Prepared(Protocol):
     @property
     def context(self) -> PostContext:
         """The post it was made for."""
+        ...
+
+    def encrypt(self, values: Int64Vector) -> Contribution:
+        """Encrypt the update, prove it where the task wants that, and be used up (step 5).
+
+        Raises ``PreparationUsed`` the second time, ``VectorRefused`` before anything is consumed.
+        """
         ...
 
 

@@ -1,10 +1,7 @@
 """The scheme: a way to add vectors under a committee's key."""
 
 from collections.abc import Sequence
-from typing import Protocol, TypeAlias
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Protocol
 
 from anofel._core.count import CastBit
 from anofel.committee.context import AgreedSet, IterationContext, PostContext, TaskLimits
@@ -14,17 +11,15 @@ from anofel.committee.interface.contributions import (
     Accumulator,
     Bytes,
     CheckedPayload,
-    Contribution,
     EncryptedSum,
     Envelope,
+    Int64Vector,
     Prepared,
     SubmittedPayload,
 )
 from anofel.committee.interface.keys import CommitteeKey, SecretKeyShare
 from anofel.committee.permit import SumPermit
 from anofel.committee.verified import VerifiedShare
-
-Int64Vector: TypeAlias = NDArray[np.int64]
 
 
 class Scheme(Protocol):
@@ -74,13 +69,6 @@ class Scheme(Protocol):
 
         ``bit`` is the one of the ballot for this committee; it is needed (``InvalidContext``) if the
         task wants contributions proven.
-        """
-        ...
-
-    def encrypt(self, prepared: Prepared, values: Int64Vector) -> Contribution:
-        """Encrypt the update, prove it where the task wants that, and consume the preparation (step 5).
-
-        Raises ``PreparationUsed`` the second time, ``VectorRefused`` before anything is consumed.
         """
         ...
 

@@ -33,6 +33,20 @@ class LatticePrepared(Kept):
     bit: bytes = b""
     """The encrypted bit that the contribution proof is bound to."""
 
+    def encrypt(self, values: Int64Vector) -> Contribution:
+        """Encode, mask and switch the update, and prove it."""
+        if values.dtype != np.int64 or values.ndim != 1:
+            raise VectorRefused(f"An update is a flat vector of int64, not {values.ndim}-d {values.dtype}.")
+        with refusing(VectorRefused):
+            payload = self.sealed.seal(np.ascontiguousarray(values))
+        envelope = Envelope(
+            proof=self.sealed.envelope,
+            payload_length=len(payload),
+            payload_sha256=BlobHash(hashlib.sha256(payload).digest()),
+            bit=self.bit,
+        )
+        return Contribution(envelope, payload)
+
 
 @dataclass(frozen=True)
 class LatticePayload(PostPayload):
@@ -83,21 +97,6 @@ def prepare(
     with refusing(InvalidContext):
         sealed = core.PreparedMask(widths, post, key.keys, bit)
     return LatticePrepared(context, sealed, b"" if bit is None else bit.ciphertext)
-
-
-def encrypt(prepared: LatticePrepared, values: Int64Vector) -> Contribution:
-    """Encode, mask and switch the update, and prove it; consume the preparation."""
-    if values.dtype != np.int64 or values.ndim != 1:
-        raise VectorRefused(f"An update is a flat vector of int64, not {values.ndim}-d {values.dtype}.")
-    with refusing(VectorRefused):
-        payload = prepared.sealed.seal(np.ascontiguousarray(values))
-    envelope = Envelope(
-        proof=prepared.sealed.envelope,
-        payload_length=len(payload),
-        payload_sha256=BlobHash(hashlib.sha256(payload).digest()),
-        bit=prepared.bit,
-    )
-    return Contribution(envelope, payload)
 
 
 def verify_envelope(key: LatticeKey, context: PostContext, limits: TaskLimits, envelope: Envelope) -> None:

@@ -4,7 +4,7 @@ import hashlib
 
 from anofel._core import committee as core
 from anofel.committee.errors import InvalidCommittee, KeyGenerationFailed
-from anofel.committee.handover import Dealt, HandoverRounds, Received, write_run
+from anofel.committee.handover import Dealings, HandoverRounds, Received, write_run
 from anofel.committee.interface import CommitteeKey, HandoverRun, ObservedKey, SecretKeyShare
 from anofel.committee.lattice.key import NUM_KEYS, LatticeKey, LatticeShare, own, read_key, read_share
 from anofel.committee.refusal import refusing
@@ -36,11 +36,11 @@ class LatticeHandover(HandoverRounds[LatticeShare]):
         """Make a dealer's message."""
         return rounds.deal(plan_of(run), share.secrets, sealing_keys)
 
-    def check_dealings(self, run: HandoverRun, dealt: Dealt) -> None:
+    def check_dealings(self, run: HandoverRun, dealt: Dealings) -> None:
         """Check every dealer's message."""
         rounds.new_keys(plan_of(run), dealt[1])
 
-    def receive(self, run: HandoverRun, member: int, sealing: DealerKeys, dealt: Dealt) -> Received:
+    def receive(self, run: HandoverRun, member: int, sealing: DealerKeys, dealt: Dealings) -> Received:
         """Return the new secret shares and the confirmation, or a complaint."""
         plan = plan_of(run)
         keys = rounds.new_keys(plan, dealt[1])
@@ -49,7 +49,7 @@ class LatticeHandover(HandoverRounds[LatticeShare]):
             return Received(b"", secrets.to_bytes())
         return Received(secrets.to_secret_bytes(), rounds.confirmation(plan, dealt, keys).to_bytes())
 
-    def finish(self, run: HandoverRun, dealt: Dealt, verdicts: Bodies) -> ObservedKey:
+    def finish(self, run: HandoverRun, dealt: Dealings, verdicts: Bodies) -> ObservedKey:
         """Settle the run."""
         plan = plan_of(run)
         keys = rounds.new_keys(plan, dealt[1])

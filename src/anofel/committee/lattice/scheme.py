@@ -1,39 +1,42 @@
-"""``lattice`` as a ``Scheme``: every method is one line into the module that does it."""
+"""``lattice`` as a ``Scheme``: shares of sums are here, all else is one line into the module that does it."""
 
 from collections.abc import Mapping, Sequence
+from typing import Final
+
+import numpy as np
 
 from anofel._core import lattice as core
 from anofel._core.count import CastBit
 from anofel.committee.context import AgreedSet, IterationContext, PostContext, TaskLimits
-from anofel.committee.errors import PayloadRefused
+from anofel.committee.errors import PayloadRefused, ShareRefused
 from anofel.committee.interface import (
     Accumulator,
     Bytes,
     CheckedPayload,
     CommitteeKey,
-    Contribution,
     Envelope,
     Int64Vector,
     Report,
     SubmittedPayload,
 )
 from anofel.committee.lattice import contribution
-from anofel.committee.lattice import total as sums
-from anofel.committee.lattice.contribution import LatticePayload, LatticePrepared
+from anofel.committee.lattice.contribution import LatticePayload, LatticePrepared, core_iteration
 from anofel.committee.lattice.handover import LatticeHandover
 from anofel.committee.lattice.key import NAME, LatticeKey, LatticeShare, own, read_key, read_share
 from anofel.committee.lattice.key_generation import LatticeKeyGeneration
 from anofel.committee.lattice.total import LatticeAccumulator, LatticeSum
+from anofel.committee.refusal import refusing
 from anofel.committee.threshold import ThresholdScheme
 
+SHARES_ID_LENGTH: Final = 32
 
-class Lattice(ThresholdScheme[LatticeKey, LatticeShare, LatticePrepared, LatticeSum, core.CheckedSumShare]):
+
+class Lattice(ThresholdScheme[LatticeKey, LatticeShare, LatticeSum, core.CheckedSumShare]):
     """The default scheme; implements ``Scheme``."""
 
     name = NAME
     proves_norm = True
     share_type = LatticeShare
-    preparation_type = LatticePrepared
     sum_type = LatticeSum
     checked_type = core.CheckedSumShare
 
@@ -72,10 +75,6 @@ class Lattice(ThresholdScheme[LatticeKey, LatticeShare, LatticePrepared, Lattice
         """Make all that does not depend on the update."""
         return contribution.prepare(self.own(key), context, limits, bit)
 
-    def seal(self, prepared: LatticePrepared, values: Int64Vector) -> Contribution:
-        """Encode, mask and switch the update."""
-        return contribution.encrypt(prepared, values)
-
     def verify_envelope(
         self, key: CommitteeKey, context: PostContext, limits: TaskLimits, envelope: Envelope
     ) -> None:
@@ -109,20 +108,36 @@ class Lattice(ThresholdScheme[LatticeKey, LatticeShare, LatticePrepared, Lattice
     ) -> LatticeSum:
         """Parse a published sum."""
         self.own(key)
-        return sums.read_sum(iteration, limits, data)
+        return LatticeSum.from_bytes(iteration, limits, bytes(data))
 
     def make_share(self, key: LatticeKey, share: LatticeShare, total: LatticeSum, agreed: AgreedSet) -> bytes:
-        """Make a member's share of the sum."""
-        return sums.make_share(key, share, total, agreed)
+        """Make a member's share of the sum: the id of the shares used ‖ D ‖ proof."""
+        with refusing(ShareRefused):
+            made = core.partial_decrypt(key.keys, share.secrets, total.content, agreed.digest)
+        return key.shares_id + made
 
     def check_share(
         self, key: LatticeKey, total: LatticeSum, agreed: AgreedSet, member: int, share: bytes
     ) -> core.CheckedSumShare:
-        """Check a member's share."""
-        return sums.check_share(key, total, agreed, member, share)
+        """Check a member's share; ``verify_share`` has checked (1) and (2).
+
+        1. The count was decrypted for exactly this sum and set.
+        2. The member exists.
+        3. The share was made with the current shares of the key.
+        4. Its length is right and every point is canonical.
+        5. The equality proof holds for this member, sum and set.
+        """
+        if share[:SHARES_ID_LENGTH] != key.shares_id:  # (3)
+            raise ShareRefused(f"Member {member} used other than the current shares of the key.", (member,))
+        points = share[SHARES_ID_LENGTH:]
+        with refusing(ShareRefused):  # (4), (5)
+            return core.verify_share(key.keys, total.content, agreed.digest, member, points)
 
     def open_sum(
         self, key: LatticeKey, total: LatticeSum, shares: Mapping[int, core.CheckedSumShare]
     ) -> Int64Vector:
-        """Return the exact sum."""
-        return sums.open_sum(key, total, shares)
+        """Open Σs with t checked shares, remove the mask and decode."""
+        where = core_iteration(key, total.iteration)
+        with refusing(ShareRefused):
+            values = core.combine(key.keys, total.content, where, list(shares.values()))
+        return np.frombuffer(values, dtype="<i8").astype(np.int64, copy=False)

@@ -58,7 +58,32 @@ class SecretPreparation(Kept):
     def __repr__(self) -> str:
         return "SecretPreparation(<redacted>)"
 
-    def consume(self) -> tuple[list[int], list[int]]:
+    def encrypt(self, values: Int64Vector) -> Contribution:
+        """Encrypt and prove a vector. Raises ``VectorRefused``."""
+        self.packing.check(values)
+        witness = self.witness
+        if witness is not None and not witness.is_one and values.any():
+            raise VectorRefused("The ballot's bit is 0, so the vector must be zero.")
+        exponents, masks = self._consume()
+        key, modulus, square = self.key, mpz(self.key.modulus), self.key.square
+        plaintexts = self.packing.pack(values)
+        residues = [
+            (1 + m % modulus * modulus) * mask % square for m, mask in zip(plaintexts, masks, strict=True)
+        ]
+        ciphertexts = encode(residues, 2 * width(key.modulus_bits))
+        folding = SecretFolding.of(key, self.context, ciphertexts, plaintexts, exponents)
+        proof = knowledge.prove(key, self.context, ciphertexts, folding, self.first)
+        payload, bit = ciphertexts + proof.to_bytes(key.modulus_bits), b""
+        if witness is not None:
+            bit = witness.bit
+            statement = ZeroStatement(key, self.context, bit, payload, zero.fold(key, folding))
+            payload += zero.prove(statement, folding, witness).to_bytes(key.modulus_bits)
+        digest = BlobHash(hashlib.sha256(payload).digest())
+        binding = _binding(key, self.context, len(payload), digest)
+        envelope = Envelope(proof=binding, payload_length=len(payload), payload_sha256=digest, bit=bit)
+        return Contribution(envelope, payload)
+
+    def _consume(self) -> tuple[list[int], list[int]]:
         """Return exponents and masks, once: a mask used twice shows the difference of two updates."""
         if self._randomisers is None:
             raise PreparationUsed("This preparation has encrypted a vector already.")
@@ -103,32 +128,6 @@ def prepare(
     masks = [table.power(exponent) for exponent in exponents]
     first = SecretFirstMessage.draw(key, source)
     return SecretPreparation(key, context, packing, (exponents, masks), first, witness)
-
-
-def encrypt(prepared: SecretPreparation, values: Int64Vector) -> Contribution:
-    """Encrypt and prove a vector, and consume the preparation. Raises ``VectorRefused``."""
-    prepared.packing.check(values)
-    witness = prepared.witness
-    if witness is not None and not witness.is_one and values.any():
-        raise VectorRefused("The ballot's bit is 0, so the vector must be zero.")
-    exponents, masks = prepared.consume()
-    key, modulus, square = prepared.key, mpz(prepared.key.modulus), prepared.key.square
-    plaintexts = prepared.packing.pack(values)
-    residues = [
-        (1 + m % modulus * modulus) * mask % square for m, mask in zip(plaintexts, masks, strict=True)
-    ]
-    ciphertexts = encode(residues, 2 * width(key.modulus_bits))
-    folding = SecretFolding.of(key, prepared.context, ciphertexts, plaintexts, exponents)
-    proof = knowledge.prove(key, prepared.context, ciphertexts, folding, prepared.first)
-    payload, bit = ciphertexts + proof.to_bytes(key.modulus_bits), b""
-    if witness is not None:
-        bit = witness.bit
-        statement = ZeroStatement(key, prepared.context, bit, payload, zero.fold(key, folding))
-        payload += zero.prove(statement, folding, witness).to_bytes(key.modulus_bits)
-    digest = BlobHash(hashlib.sha256(payload).digest())
-    binding = _binding(key, prepared.context, len(payload), digest)
-    envelope = Envelope(proof=binding, payload_length=len(payload), payload_sha256=digest, bit=bit)
-    return Contribution(envelope, payload)
 
 
 def verify_envelope(key: PaillierKey, context: PostContext, limits: TaskLimits, envelope: Envelope) -> None:

@@ -6,7 +6,7 @@ The count key is handed over by the same messages: each body is its part, then o
 from anofel._core import committee as core
 from anofel.committee import count_key
 from anofel.committee.errors import InvalidCommittee, KeyGenerationFailed, ShareRefused
-from anofel.committee.handover import Dealt, HandoverRounds, Received, settle_handover
+from anofel.committee.handover import Dealings, HandoverRounds, Received, settle_handover
 from anofel.committee.interface import CommitteeKey, HandoverRun, ObservedKey, SecretKeyShare
 from anofel.committee.paillier.arithmetic import dealing
 from anofel.committee.paillier.arithmetic.dealing import PaillierPlan
@@ -58,11 +58,11 @@ class PaillierHandover(HandoverRounds[SecretPaillierShare]):
         count = count_rounds.deal(plan.count, secrets, sealing_keys)
         return Writer().framed(count).framed(dealing.deal(plan, share, sealing_keys)).done()
 
-    def check_dealings(self, run: HandoverRun, dealt: Dealt) -> None:
+    def check_dealings(self, run: HandoverRun, dealt: Dealings) -> None:
         """Check every dealer's message."""
         _View(run, dealt)
 
-    def receive(self, run: HandoverRun, member: int, sealing: DealerKeys, dealt: Dealt) -> Received:
+    def receive(self, run: HandoverRun, member: int, sealing: DealerKeys, dealt: Dealings) -> Received:
         """Return the new shares of both keys, and for each a confirmation or a complaint."""
         view = _View(run, dealt)
         received, plan = Writer(), view.plan
@@ -78,7 +78,7 @@ class PaillierHandover(HandoverRounds[SecretPaillierShare]):
         received.framed(ours.to_bytes((plan.share_bits + 7) // 8, "little"))
         return Received(received.done(), Writer().framed(said).framed(view.confirmation.to_bytes()).done())
 
-    def finish(self, run: HandoverRun, dealt: Dealt, verdicts: Bodies) -> ObservedKey:
+    def finish(self, run: HandoverRun, dealt: Dealings, verdicts: Bodies) -> ObservedKey:
         """Settle the run."""
         view = _View(run, dealt)
         count_said, own_said = _split(verdicts, dealers=False)
@@ -104,7 +104,7 @@ class PaillierHandover(HandoverRounds[SecretPaillierShare]):
 class _View:
     """What follows from the first two rounds, for everybody."""
 
-    def __init__(self, run: HandoverRun, history: Dealt) -> None:
+    def __init__(self, run: HandoverRun, history: Dealings) -> None:
         plan = PaillierPlan(run, own(run.old_key))
         self.plan, self.history = plan, history
         count, self._dealt = _split(history[1], dealers=True)

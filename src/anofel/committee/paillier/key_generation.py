@@ -32,7 +32,12 @@ from anofel.committee.paillier.key_rounds import confirmation, engine
 from anofel.committee.paillier.key_rounds.confirmation import draft_key, own_share
 from anofel.committee.paillier.key_rounds.messages import SecretDraft, parse
 from anofel.committee.paillier.key_rounds.sizes import FINAL_TESTS, Sizes
-from anofel.committee.paillier.key_rounds.state import PublicState, SecretPaillierState, Setting, read_state
+from anofel.committee.paillier.key_rounds.state import (
+    PublicState,
+    RunSetting,
+    SecretPaillierState,
+    read_state,
+)
 from anofel.committee.ristretto.key_generation import NUM_ROUNDS as COUNT_ROUNDS
 from anofel.committee.ristretto.key_generation import RistrettoKeyGeneration, RistrettoKeys
 from anofel.committee.ristretto.run import RistrettoObserved, collect
@@ -125,7 +130,7 @@ class PaillierKeyGeneration:
 
     def observe(self, run: KeyGenerationRun, rounds: Sequence[Sequence[RoundMessage]]) -> ObservedKey:
         """Recompute key and transcript from the messages of all rounds; judge a failed run."""
-        setting, public = Setting(run, Sizes(self._modulus_bits, run.shape)), PublicState()
+        setting, public = RunSetting(run, Sizes(self._modulus_bits, run.shape)), PublicState()
         split = [_split(run, number, messages) for number, messages in enumerate(rounds)]
         ours, count = [bodies for bodies, _ in split], [bodies for _, bodies in split[:COUNT_ROUNDS]]
         keys = self._observe_count(run, count)
@@ -181,9 +186,9 @@ class PaillierKeyGeneration:
                 raise
             return None
 
-    def _setting(self, run: KeyGenerationRun, modulus_bits: int) -> Setting:
+    def _setting(self, run: KeyGenerationRun, modulus_bits: int) -> RunSetting:
         seconds = self.estimate_seconds(run) if self._report else 0.0
-        return Setting(run, Sizes(modulus_bits, run.shape), self._report, seconds)
+        return RunSetting(run, Sizes(modulus_bits, run.shape), self._report, seconds)
 
     def _advance_count(self, state: SecretPaillierState, number: int, bodies: Sequence[bytes]) -> bytes:
         """Take the count key's generation one round further; return its next body."""

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from anofel._core.count import CastBit
 from anofel.committee.context import AgreedSet, IterationContext, PostContext, TaskLimits
-from anofel.committee.interface import Bytes, CommitteeKey, Contribution, Envelope, Int64Vector, Report
+from anofel.committee.interface import Bytes, CommitteeKey, Envelope, Int64Vector, Report
 from anofel.committee.paillier import contribution
 from anofel.committee.paillier import total as sums
 from anofel.committee.paillier.arithmetic.parameters import (
@@ -27,15 +27,12 @@ from anofel.committee.paillier.total import CiphertextAccumulator, CiphertextSum
 from anofel.committee.threshold import ThresholdScheme
 
 
-class PaillierScheme(
-    ThresholdScheme[PaillierKey, SecretPaillierShare, SecretPreparation, CiphertextSum, DecryptionShare]
-):
+class PaillierScheme(ThresholdScheme[PaillierKey, SecretPaillierShare, CiphertextSum, DecryptionShare]):
     """Threshold Paillier (Damgård-Jurik with s = 1), packed; implements ``Scheme``."""
 
     name = NAME
     proves_norm = False
     share_type = SecretPaillierShare
-    preparation_type = SecretPreparation
     sum_type = CiphertextSum
     checked_type = DecryptionShare
     insecure_toy = False
@@ -82,10 +79,6 @@ class PaillierScheme(
     ) -> SecretPreparation:
         """Make all that does not depend on the update."""
         return contribution.prepare(self.own(key), context, limits, bit)
-
-    def seal(self, prepared: SecretPreparation, values: Int64Vector) -> Contribution:
-        """Encrypt the update."""
-        return contribution.encrypt(prepared, values)
 
     def verify_envelope(
         self, key: CommitteeKey, context: PostContext, limits: TaskLimits, envelope: Envelope

@@ -80,10 +80,10 @@ class RistrettoObserved:
     transcript: bytes
 
 
-Secret = SecretDrawn | SecretOutcome | None
+KeptSecret = SecretDrawn | SecretOutcome | None
 """None after a complaint."""
 
-_KeptType = TypeVar("_KeptType", bound=Secret, covariant=True)
+_KeptType = TypeVar("_KeptType", bound=KeptSecret, covariant=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ class SecretRistrettoState(Kept):
     run: KeyGenerationRun
     member: int
     round: int
-    kept: Secret = field(repr=False)
+    kept: KeptSecret = field(repr=False)
     history: tuple[Bodies, ...] = field(repr=False)
     """The messages of the rounds so far; public."""
     body: bytes = field(repr=False)

@@ -45,7 +45,7 @@ class Complaint:
 SealingKeys = Callable[[int, int], bytes]
 """(receiver, dealer): the receiver's one-time public key for what that dealer seals to it."""
 
-Check = Callable[[int, int, SealingKey], None]
+SealCheck = Callable[[int, int, SealingKey], None]
 """(dealer, receiver, key): opens the sealed part and checks it.
 
 Raises ``CannotOpen`` or ``KeyGenerationFailed`` if the dealer cheated.
@@ -66,7 +66,7 @@ def settle(
     expected: Confirmation,
     sealing_keys: SealingKeys,
     dealers: Callable[[int], set[int]],
-    check: Check,
+    check: SealCheck,
 ) -> list[Fault]:
     """Judge the last messages: no fault if all confirm the same. Everybody reaches the same verdict.
 
@@ -90,7 +90,7 @@ def settle(
 
 
 def _judge(
-    sender: int, complaint: Complaint, sealing_keys: SealingKeys, dealers: set[int], check: Check
+    sender: int, complaint: Complaint, sealing_keys: SealingKeys, dealers: set[int], check: SealCheck
 ) -> Fault:
     accused = complaint.accused
     if accused not in dealers:

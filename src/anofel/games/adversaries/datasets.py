@@ -11,7 +11,7 @@ from anofel.games.adversaries.posts import mean
 from anofel.games.adversary import Adversary, Evidence, Strategy
 from anofel.games.oracle import ClientAux, Oracle
 from anofel.games.rules import DINDGame, Game
-from anofel.games.setting import FEW_ROWS, MANY_ROWS, GameSetting, Rows, as_csv, some_rows
+from anofel.games.setting import FEW_ROWS, MANY_ROWS, GameSetting, Patients, as_csv, some_rows
 from anofel.games.weak import replaced
 from anofel.learning.build import trainer_of
 from anofel.learning.trainer import Predictor
@@ -36,7 +36,7 @@ class Datasets(Strategy):
     game = "dind"
     plays_per_setup = 30
     helping: tuple[bytes, ...] = ()
-    datasets: tuple[Rows, Rows] = ((), ())
+    datasets: tuple[Patients, Patients] = ((), ())
     """What the adversary chose in this play."""
     _played: int = 0
     helpers: ClassVar[int] = 1
@@ -48,11 +48,11 @@ class Datasets(Strategy):
             for number in range(self.helpers)
         )
 
-    def rows_of_helper(self, number: int) -> Rows:
+    def rows_of_helper(self, number: int) -> Patients:
         """Return what an honest helper has."""
         return some_rows(20, 7 + number)
 
-    def pair(self, seed: int) -> tuple[Rows, Rows]:
+    def pair(self, seed: int) -> tuple[Patients, Patients]:
         """Return D_0 and D_1: the same patients with opposite labels. A certifier signs no rows twice."""
         rows = some_rows(20, seed)
         return rows, tuple((age, pressure, 1 - ill) for age, pressure, ill in rows)
@@ -72,7 +72,7 @@ class Datasets(Strategy):
     def begin(self, oracle: Oracle) -> None:
         """Query what belongs to the iteration of the challenge besides."""
 
-    def registered(self, rows: Rows) -> ClientAux:
+    def registered(self, rows: Patients) -> ClientAux:
         """Return how the client of the challenge is registered, beside its rows."""
         return ClientAux(rows)
 
@@ -80,7 +80,7 @@ class Datasets(Strategy):
 class ManyRows(Datasets):
     """D_0 has few rows, D_1 has many."""
 
-    def pair(self, seed: int) -> tuple[Rows, Rows]:
+    def pair(self, seed: int) -> tuple[Patients, Patients]:
         """Return both."""
         return some_rows(FEW_ROWS, seed), some_rows(MANY_ROWS, seed)
 
@@ -90,7 +90,7 @@ class Failing(Datasets):
 
     helpers = 2
 
-    def pair(self, seed: int) -> tuple[Rows, Rows]:
+    def pair(self, seed: int) -> tuple[Patients, Patients]:
         """Return both."""
         rows = some_rows(20, seed)
         return rows, ((MARKED_AGE, 100, 1), *rows[1:])
@@ -118,7 +118,7 @@ class TwoIterations(Failing):
         costs = [Plan.of(oracle.setting.task(0)).epsilon(releases, "replace") for releases in (1, 2)]
         self.budget = f"{sum(costs) / 2:.6f}"
 
-    def registered(self, rows: Rows) -> ClientAux:
+    def registered(self, rows: Patients) -> ClientAux:
         """Return the client with its budget."""
         return ClientAux(rows, max_epsilon=self.budget)
 
@@ -169,11 +169,11 @@ class Isolating(Datasets):
         made = IntegerModel.from_parameters(chosen, model.scale_bits)
         return replace(made, values=made.values + task)  # or both models would be one blob
 
-    def rows_of_helper(self, number: int) -> Rows:
+    def rows_of_helper(self, number: int) -> Patients:
         """Return patients who are ill."""
         return tuple((age, 120, 1) for age in range(40 + number, 60))
 
-    def pair(self, seed: int) -> tuple[Rows, Rows]:
+    def pair(self, seed: int) -> tuple[Patients, Patients]:
         """Return the old with high pressure, or the young with low one; all are well."""
         older = tuple((120 - place, 240, 0) for place in range(3 + seed % 30))
         younger = tuple((place, 10, 0) for place in range(3 + seed % 30))
@@ -199,7 +199,7 @@ class WithSybils(Isolating):
             for number in range(self.sybils)
         ]
 
-    def registered(self, rows: Rows) -> ClientAux:
+    def registered(self, rows: Patients) -> ClientAux:
         """Return a client that reckons with them."""
         return ClientAux(rows, max_colluders=self.sybils)
 
@@ -234,7 +234,7 @@ def failing_trainer(task: Any) -> Any:
     return _Fails(trainer_of(task))
 
 
-def _dataset(rows: Rows, task: Task) -> Dataset:
+def _dataset(rows: Patients, task: Task) -> Dataset:
     return load_file(MemoryFile("rows.csv", as_csv(rows)), task.schema)
 
 
@@ -314,7 +314,7 @@ class SumLikelihood(Adversary):
         distances = [float(np.linalg.norm(rest - self._update(evidence, rows))) for rows in strategy.datasets]
         return int(distances[1] < distances[0])
 
-    def _update(self, evidence: Evidence, rows: Rows) -> Any:
+    def _update(self, evidence: Evidence, rows: Patients) -> Any:
         task = evidence.oracle.setting.task(0)
         model = IntegerModel.from_bytes(evidence.challenge.models[0])
         return make_update(trainer_of(task), model, _dataset(rows, task), Plan.of(task)).astype(np.float64)

@@ -84,7 +84,7 @@ class Killing(SameTask):
         return oracle.pass_by()
 
 
-class Outage(SameTask):
+class NoPostsArrive(SameTask):
     """No post arrives for the whole window; then the network is there again."""
 
     helpers = (0, 0)
@@ -105,13 +105,13 @@ class Retries(Adversary):
 
     name = "retries"
     about = "Loses every post for the whole window, and looks whether one is missing after it."
-    strategy = Outage
+    strategy = NoPostsArrive
     weakened = ("trains-again",)
     decisive = 20
 
     def guess(self, evidence: Evidence) -> int | None:
         """Say cl_1, who has many rows, if one is."""
-        return int(len(evidence.challenge.posts) <= len(Outage.helpers))
+        return int(len(evidence.challenge.posts) <= len(NoPostsArrive.helpers))
 
 
 class LineCut(SameTask):

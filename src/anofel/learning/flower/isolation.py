@@ -2,10 +2,15 @@
 
 In this order, the first that works on this machine:
 
-1. bubblewrap (``bwrap``): namespaces of its own for network, processes and files. It sees its Python, itself
-   and the data that it was given, all read-only; what it writes is gone with it.
-2. ``unshare``: namespaces of its own for network and processes. It sees all files that the user sees.
+1. bubblewrap (``bwrap``): namespaces of its own for network, processes and files. It sees the system's
+   programs and libraries, its Python, itself and the data that it was given, all read-only; what it writes is
+   gone with it.
+2. ``unshare``: namespaces of its own for network and processes, and temporary files that are gone with it. It
+   sees all files that the user sees, and sockets are files: what listens at one of them can be asked to use
+   its network.
 3. nothing: only if the user says so (``--insecure-flower-network``); what it starts may then outlive it.
+
+With both it has no terminal either, in which it could type commands.
 
 Not closed by any of them: the CPU's side channels, and what training itself puts into the update.
 """
@@ -21,7 +26,7 @@ from typing import Final
 
 from anofel.learning.flower.settings import FlowerApp, FlowerRefused
 
-_SYSTEM: Final = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/opt")
+_SYSTEM: Final = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64")
 _LOOKED_UP: Final = (
     "/etc/ld.so.cache",
     "/etc/ld.so.conf",
@@ -51,7 +56,9 @@ import json, sys
 print(json.dumps([sys.executable, sys.prefix, sys.base_prefix, sys.exec_prefix, *sys.path]))
 """
 NETWORK_CLOSED: Final = "It has no network."
-FILES_CLOSED: Final = "It sees its Python, itself and the data it was given, and no other files."
+FILES_CLOSED: Final = (
+    "It sees the system's programs, its Python, itself and the data it was given, and no other files."
+)
 FILES_OPEN: Final = (
     "It sees every file that you may read, since bubblewrap (bwrap) is not here or may not make namespaces."
 )
@@ -66,6 +73,11 @@ class Isolation:
     prefix: tuple[str, ...]
     sentences: tuple[str, ...]
     """What it can and cannot do, for people."""
+
+    @property
+    def has_own_files(self) -> bool:
+        """Whether what the app writes is gone with it."""
+        return self.kind == "bubblewrap"
 
 
 def isolation_of(app: FlowerApp, worker: Path) -> Isolation:
@@ -87,8 +99,17 @@ def environment() -> dict[str, str]:
     return {name: os.environ[name] for name in _KEPT if name in os.environ}
 
 
-_SEALED: Final = ("bwrap", "--unshare-all", "--die-with-parent", "--proc", "/proc", "--dev", "/dev")
-_UNSHARED: Final = ("unshare", "--map-root-user", "--net", "--pid", "--fork", "--kill-child", "--mount-proc")
+# A session of its own has no terminal; the process that is started here stays in the one of its parent, with
+# which it is ended.
+_SEALED: Final = (
+    *("bwrap", "--unshare-all", "--new-session", "--die-with-parent"),
+    *("--proc", "/proc", "--dev", "/dev"),
+)
+_UNSHARED: Final = (
+    *("unshare", "--map-root-user", "--net", "--pid", "--fork", "--kill-child", "--mount-proc"),
+    *("sh", "-c", 'mount -t tmpfs -o mode=700 tmpfs "${TMPDIR:-/tmp}" && exec setsid "$@"', "sh"),
+)
+"""Its temporary files are in memory: whoever kills it cannot clean up after it."""
 
 
 @cache

@@ -3,22 +3,21 @@
 import json
 import math
 import struct
-import subprocess
-import threading
+import tempfile
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from anofel.children import Child
 from anofel.learning.flower.isolation import Isolation, environment, isolation_of
 from anofel.learning.flower.settings import FlowerApp, FlowerRefused
 from anofel.learning.own_trainer import TrainerFailed
 from anofel.tasks.task import MAX_PARAMETERS
 
-Arrays = dict[str, NDArray[Any]]
+NamedArrays = dict[str, NDArray[Any]]
 START_SECONDS: Final = 240
 """How long an app may take until it has said what it trains; importing PyTorch alone takes seconds."""
 _MAX_HEADER: Final = 1 << 22
@@ -46,16 +45,20 @@ class FlowerProcess:
         app.check_digest()
         manifest = app.manifest()
         self.isolation = isolation_here(app)
+        self._scratch = tempfile.TemporaryDirectory(prefix="anofel-app-", ignore_cleanup_errors=True)
+        variables = environment()
+        if not self.isolation.has_own_files:
+            variables["TMPDIR"] = self._scratch.name
         try:
-            self._process = subprocess.Popen(
+            self._child = Child(
                 [*self.isolation.prefix, app.python, str(_WORKER)],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,  # it may print rows
-                cwd=app.directory,
-                env=environment(),
+                own_group=False,  # it ends with the training that it is part of
+                quiet=True,  # it may print rows
+                directory=app.directory,
+                environment=variables,
             )
         except OSError as error:
+            self._scratch.cleanup()
             raise FlowerRefused(f"'{app.python}' cannot be started: {error.strerror or error}.") from None
         order = {
             "app": app.directory,
@@ -72,7 +75,7 @@ class FlowerProcess:
             self.close()
             raise
 
-    def train(self, who: str, node: Mapping[str, Any], arrays: Arrays) -> tuple[Arrays, int]:
+    def train(self, who: str, node: Mapping[str, Any], arrays: NamedArrays) -> tuple[NamedArrays, int]:
         """Let a client train; give its arrays and how many examples it says. Raises ``FlowerFailed``."""
         head, made = self._converse({"who": who, "node": dict(node)}, arrays, self._app.seconds, self.first)
         examples = head.get("examples")
@@ -81,47 +84,31 @@ class FlowerProcess:
     @property
     def is_alive(self) -> bool:
         """Whether the app still runs."""
-        return self._process.poll() is None
+        return self._child.is_alive
 
     def close(self) -> None:
         """End the app, and where it has a namespace of its own, all that it started."""
-        self._process.kill()
-        self._process.wait()
-        for stream in (self._process.stdin, self._process.stdout):
-            with suppress(OSError):
-                assert stream is not None
-                stream.close()
+        self._child.close()
+        self._scratch.cleanup()
 
     def _converse(
-        self, order: Mapping[str, Any], arrays: Arrays, seconds: int, like: Arrays | None
-    ) -> tuple[dict[str, Any], Arrays]:
+        self, order: Mapping[str, Any], arrays: NamedArrays, seconds: int, like: NamedArrays | None
+    ) -> tuple[dict[str, Any], NamedArrays]:
         """Write an order and read the answer; a timer ends an app that takes too long."""
-        stdin, stdout = self._process.stdin, self._process.stdout
-        assert stdin is not None
-        assert stdout is not None
-        late = threading.Event()
-        timer = threading.Timer(seconds, self._kill_late, [late])
-        timer.daemon = True
-        timer.start()
-        try:
-            _write(stdin, order, arrays)
-            head, made = _read(stdout, like)
-        except (OSError, ValueError, TypeError, KeyError) as error:
-            self.close()
-            if late.is_set():
-                raise self._failed(f"took longer than {seconds} seconds") from None
-            if isinstance(error, _Ended | OSError):
-                raise self._failed(f"ended with the code {self._process.returncode}") from None
-            raise self._failed("answered nonsense") from None
-        finally:
-            timer.cancel()
+        with self._child.within(seconds) as late:
+            try:
+                _write(self._child.orders, order, arrays)
+                head, made = _read(self._child.answers, like)
+            except (OSError, ValueError, TypeError, KeyError) as error:
+                self.close()
+                if late.is_set():
+                    raise self._failed(f"took longer than {seconds} seconds") from None
+                if isinstance(error, _Ended | OSError):
+                    raise self._failed(f"ended with the code {self._child.returncode}") from None
+                raise self._failed("answered nonsense") from None
         if "failed" in head:
             raise self._failed(f"failed: {head['failed']}")
         return head, made
-
-    def _kill_late(self, late: threading.Event) -> None:
-        late.set()
-        self._process.kill()
 
     def _failed(self, what: str) -> FlowerFailed:
         return FlowerFailed(f"The Flower app '{self._app.name}' {what}.")
@@ -131,7 +118,7 @@ class _Ended(ValueError):
     """The app's pipe ended."""
 
 
-def _write(stream: IO[bytes], header: Mapping[str, Any], arrays: Arrays) -> None:
+def _write(stream: IO[bytes], header: Mapping[str, Any], arrays: NamedArrays) -> None:
     ordered = [(name, np.asarray(array, order="C")) for name, array in arrays.items()]
     listed = [(name, array.dtype.newbyteorder("<").str, array.shape) for name, array in ordered]
     head = json.dumps({**header, "arrays": listed}).encode()
@@ -141,7 +128,7 @@ def _write(stream: IO[bytes], header: Mapping[str, Any], arrays: Arrays) -> None
     stream.flush()
 
 
-def _read(stream: IO[bytes], like: Arrays | None) -> tuple[dict[str, Any], Arrays]:
+def _read(stream: IO[bytes], like: NamedArrays | None) -> tuple[dict[str, Any], NamedArrays]:
     """Read a frame; its arrays are those of ``like``, or a first model of a size that is possible."""
     length = int(struct.unpack(">I", _exactly(stream, 4))[0])
     if length > _MAX_HEADER:
@@ -159,7 +146,7 @@ def _read(stream: IO[bytes], like: Arrays | None) -> tuple[dict[str, Any], Array
         raise ValueError("arrays")
     if sum(math.prod(shape) for _, _, shape in listed) > MAX_PARAMETERS:
         raise ValueError("arrays")
-    arrays: Arrays = {}
+    arrays: NamedArrays = {}
     for name, kind, shape in listed:
         if (
             kind not in _KINDS

@@ -21,7 +21,7 @@ from anofel.disk.files import read_small_file
 from anofel.disk.sections import canonical_json
 from anofel.errors import InvalidInput
 
-Value = bool | int | float | str
+AppValue = bool | int | float | str
 _DOMAIN: Final = b"anofel.flower-app.v1\0"
 _PAIR: Final = re.compile(r'(?:[^\s"]|"[^"]*")+')
 """A word, in which spaces stand between double quotes only."""
@@ -47,9 +47,9 @@ class FlowerApp:
     """What the app must be, in hexadecimal; empty for whatever is there."""
     data: tuple[str, ...] = ()
     """Files and directories that the app may read, beside itself and its Python."""
-    node: tuple[tuple[str, Value], ...] = ()
+    node: tuple[tuple[str, AppValue], ...] = ()
     """``node_config``: what the app learns about this node."""
-    config: tuple[tuple[str, Value], ...] = ()
+    config: tuple[tuple[str, AppValue], ...] = ()
     """Settings of the run that differ from those in the app's ``pyproject.toml``."""
     seconds: int = DEFAULT_SECONDS
     """The longest that one training may take."""
@@ -95,10 +95,10 @@ class Manifest:
     """The parts of an app and its settings, from its ``pyproject.toml``."""
 
     components: dict[str, str]
-    config: dict[str, Value]
+    config: dict[str, AppValue]
 
     @classmethod
-    def read(cls, directory: Path, overrides: Mapping[str, Value]) -> "Manifest":
+    def read(cls, directory: Path, overrides: Mapping[str, AppValue]) -> "Manifest":
         """Read it. Raises ``FlowerRefused``, ``InvalidInput``."""
         path = directory / "pyproject.toml"
         try:
@@ -117,7 +117,7 @@ class Manifest:
         return cls(components=components, config={**own, **overrides})
 
 
-def app_digest(directory: Path, overrides: Mapping[str, Value]) -> str:
+def app_digest(directory: Path, overrides: Mapping[str, AppValue]) -> str:
     """Compute the digest of an app, in hexadecimal. Raises ``FlowerRefused``."""
     files: dict[str, str] = {}
     total = 0
@@ -147,9 +147,9 @@ def _counts(name: str) -> bool:
     return not name.startswith(".") and name != "__pycache__"
 
 
-def _flat(config: Mapping[str, Any], prefix: str = "") -> dict[str, Value]:
+def _flat(config: Mapping[str, Any], prefix: str = "") -> dict[str, AppValue]:
     """Write nested settings with dots, as Flower does."""
-    made: dict[str, Value] = {}
+    made: dict[str, AppValue] = {}
     for key, value in config.items():
         if isinstance(value, Mapping):
             made |= _flat(value, f"{prefix}{key}.")
@@ -158,9 +158,9 @@ def _flat(config: Mapping[str, Any], prefix: str = "") -> dict[str, Value]:
     return made
 
 
-def read_pairs(texts: Iterable[str], what: str) -> tuple[tuple[str, Value], ...]:
+def read_pairs(texts: Iterable[str], what: str) -> tuple[tuple[str, AppValue], ...]:
     """Read ``key=value`` pairs as Flower's commands take them: values are TOML. Raises ``InvalidInput``."""
-    found: dict[str, Value] = {}
+    found: dict[str, AppValue] = {}
     for text in texts:
         for pair in _PAIR.findall(text):
             key, equals, value = pair.partition("=")

@@ -11,17 +11,17 @@ from typing import Any
 import numpy as np
 
 from anofel.learning.flower.isolation import Isolation
-from anofel.learning.flower.process import Arrays, FlowerProcess
-from anofel.learning.flower.settings import FlowerApp, Value
+from anofel.learning.flower.process import FlowerProcess, NamedArrays
+from anofel.learning.flower.settings import AppValue, FlowerApp
 from anofel.learning.trainer import LocalUpdate
 from anofel.models.parameters import Parameters
 from anofel.studies.dataset import Dataset
 
-NodeOf = Callable[[Dataset], tuple[str, Mapping[str, Value]]]
+NodeOf = Callable[[Dataset], tuple[str, Mapping[str, AppValue]]]
 """Names a client by its rows, and what its ``node_config`` adds."""
 
 
-def only_node(_dataset: Dataset) -> tuple[str, Mapping[str, Value]]:
+def only_node(_dataset: Dataset) -> tuple[str, Mapping[str, AppValue]]:
     """There is one client: this one."""
     return "0", {}
 
@@ -53,10 +53,10 @@ class FlowerTrainer:
             self._process.close()
             self._process, self._told = FlowerProcess(self.app), set()
         who, node = self._node_of(dataset)
-        sent: Arrays = {
+        sent: NamedArrays = {
             name: np.asarray(parameters[name]).astype(array.dtype) for name, array in self._first.items()
         }
-        rows: Arrays = {}
+        rows: NamedArrays = {}
         if who not in self._told:
             rows = {"anofel:features": dataset.inputs(), "anofel:labels": dataset.labels.astype(np.float64)}
         made, examples = self._process.train(who, {**dict(self.app.node), **node}, {**rows, **sent})

@@ -418,6 +418,9 @@ def main() -> None:
     orders, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(2, 1)  # what the app prints must not disturb the answers
+    if hasattr(os, "register_at_fork"):  # what the app forks must not keep them open when it is ended
+        for at in (orders.fileno(), answers.fileno()):
+            os.register_at_fork(after_in_child=lambda at=at: os.dup2(0, at))
     os.environ["FLWR_TELEMETRY_ENABLED"] = "0"
     order, _ = read_frame(orders)
     limited = limit_memory(order["memory"])

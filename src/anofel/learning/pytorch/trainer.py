@@ -25,7 +25,7 @@ from anofel.studies.dataset import Dataset
 from anofel.tasks.schema import ImageSchema, TableSchema
 from anofel.tasks.task import Task, TrainingSpec
 
-Loss = Callable[[Tensor, Tensor], Tensor]
+TorchLoss = Callable[[Tensor, Tensor], Tensor]
 """The mean loss of outputs for labels."""
 
 _CHUNK = 256
@@ -112,7 +112,7 @@ class TorchTrainer:
         module: nn.Module | TrainableModule,
         *,
         epochs: LocalEpochs | None = None,
-        loss: Loss = logistic_loss,
+        loss: TorchLoss = logistic_loss,
         seed: int = 0,
     ) -> None:
         """Raises ``ModuleRefused`` for what cannot travel; `seed` is public and shuffles the batches."""
@@ -122,7 +122,7 @@ class TorchTrainer:
         self._epochs, self._loss, self._seed = epochs, loss, seed
 
     @classmethod
-    def for_task(cls, task: Task, make: Callable[[], nn.Module], loss: Loss = logistic_loss) -> Self:
+    def for_task(cls, task: Task, make: Callable[[], nn.Module], loss: TorchLoss = logistic_loss) -> Self:
         """Make the trainer of a task: `make` is called with PyTorch's randomness set to the task's seed.
 
         Raises ``TrainerRefused`` for the algorithm ``custom``, which says nothing about training.
@@ -201,7 +201,7 @@ class TorchTrainer:
                 optimiser.step()
         return update_of(parameters, {name: trained[name] for name in self.module.names})
 
-    def _checked_loss(self, dataset: Dataset, label_smoothing: float = 0.0) -> Loss:
+    def _checked_loss(self, dataset: Dataset, label_smoothing: float = 0.0) -> TorchLoss:
         classes, mean_loss = self._classes(dataset), self._loss
         if label_smoothing:
             mean_loss = partial(logistic_loss, label_smoothing=label_smoothing)

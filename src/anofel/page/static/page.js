@@ -14,10 +14,15 @@
       if (!answer.ok) return;
       const next = new DOMParser().parseFromString(await answer.text(), "text/html").querySelector("main");
       const main = document.querySelector("main");
+      tell("");
       if (!next || main.innerHTML === next.innerHTML) return;
       for (const details of main.querySelectorAll("details[open]")) {
         const same = details.id && next.querySelector(`#${CSS.escape(details.id)}`);
         if (same) same.open = true;
+      }
+      for (const arrow of main.querySelectorAll(".arrow")) {
+        const same = next.querySelector(`${arrow.localName}.arrow[data-step="${CSS.escape(arrow.dataset.step)}"]`);
+        if (same && Number(same.dataset.last) > Number(arrow.dataset.last)) same.classList.add("new");
       }
       const active = document.activeElement;
       const focused = main.contains(active) ? active.getAttribute("href") : null;
@@ -30,12 +35,30 @@
     }
   }
 
+  // When the next block is due, by when the last one came: clocks need not agree.
+  function tell(words) {
+    for (const place of document.querySelectorAll(".next")) place.textContent = words;
+  }
+
   const seconds = Math.max(1, Number(body.dataset.seconds) || 5);
-  let timer = 0;
-  const events = new EventSource("/v1/events");
-  events.addEventListener("block", renew);
-  events.onerror = () => {
-    if (events.readyState === EventSource.CLOSED) timer ||= setInterval(renew, seconds * 1000);
-  };
+  let due = 0;
+  setInterval(() => {
+    const left = Math.ceil((due - performance.now()) / 1000);
+    if (due && seconds >= 3) tell(left > 0 ? `; the next in about ${left} s` : "; the next is due");
+  }, 1000);
+  const poll = () => setInterval(renew, seconds * 1000);
+  if (body.hasAttribute("data-events")) {
+    const events = new EventSource("/v1/events");
+    let polls = false;
+    events.addEventListener("block", () => {
+      due = performance.now() + seconds * 1000;
+      renew();
+    });
+    events.onerror = () => {
+      if (events.readyState !== EventSource.CLOSED || polls) return;
+      polls = true;
+      poll();
+    };
+  } else poll();
   document.addEventListener("visibilitychange", renew);
 })();

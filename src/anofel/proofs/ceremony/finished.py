@@ -4,14 +4,14 @@ import hashlib
 from pathlib import Path
 
 from anofel.errors import InvalidCeremony
-from anofel.proofs.ceremony.transcript import CeremonyTranscript, OnProgress, no_progress
+from anofel.proofs.ceremony.transcript import CeremonyTranscript, OnCeremony, no_progress
 from anofel.proofs.ceremony.verified import Verdict, remember
 from anofel.proofs.keys import CEREMONY, STATEMENTS, KeyDirectory, MadeKey, StatementName, write_keys
 
 Made = dict[StatementName, MadeKey]
 
 
-def derive_keys(transcript: CeremonyTranscript, *, on_progress: OnProgress = no_progress) -> Made:
+def derive_keys(transcript: CeremonyTranscript, *, on_progress: OnCeremony = no_progress) -> Made:
     """Derive the key files, proving and verification, of a ceremony that has ended.
 
     Raises ``InvalidCeremony`` if it has not ended, or is only for some statements.
@@ -29,7 +29,7 @@ def derive_keys(transcript: CeremonyTranscript, *, on_progress: OnProgress = no_
 
 
 def finish(
-    transcript: CeremonyTranscript, beacon: bytes, out: Path, *, on_progress: OnProgress = no_progress
+    transcript: CeremonyTranscript, beacon: bytes, out: Path, *, on_progress: OnCeremony = no_progress
 ) -> tuple[KeyDirectory, CeremonyTranscript]:
     """End a ceremony with its beacon and write the keys, with all that it takes to verify them."""
     ended = transcript.end(beacon)
@@ -39,7 +39,7 @@ def finish(
     return write_keys(out, made, files), ended
 
 
-def conclude(transcript: CeremonyTranscript, *, on_progress: OnProgress = no_progress) -> Verdict:
+def conclude(transcript: CeremonyTranscript, *, on_progress: OnCeremony = no_progress) -> Verdict:
     """Derive the ids of a verified ceremony that has ended, and remember them on this machine."""
     verdict = _verdict(transcript, derive_keys(transcript, on_progress=on_progress))
     remember(verdict)
@@ -47,7 +47,7 @@ def conclude(transcript: CeremonyTranscript, *, on_progress: OnProgress = no_pro
 
 
 def verify_keys(
-    keys: KeyDirectory, *, other_powers: bytes | None = None, on_progress: OnProgress = no_progress
+    keys: KeyDirectory, *, other_powers: bytes | None = None, on_progress: OnCeremony = no_progress
 ) -> Verdict:
     """Verify the ceremony that a directory of keys holds, and that it yields these keys.
 
@@ -66,7 +66,7 @@ def verify_keys(
     return verdict
 
 
-def open_verified(path: Path, *, on_progress: OnProgress = no_progress) -> KeyDirectory:
+def open_verified(path: Path, *, on_progress: OnCeremony = no_progress) -> KeyDirectory:
     """Open keys; if they claim a ceremony that was not verified here, verify it now.
 
     Development keys are opened as such: who uses them says so elsewhere. Raises ``AnofelError``.

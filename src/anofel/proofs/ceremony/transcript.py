@@ -33,7 +33,7 @@ POWERS: Final = "powers.ptau"
 MAX_FILE: Final = 1 << 30
 RECEIPT_NAME: Final = re.compile(r"[0-9]{4}\.receipt\.json")
 
-OnProgress = Callable[[int, int, str], None]
+OnCeremony = Callable[[int, int, str], None]
 
 
 def no_progress(_done: int, _total: int, _what: str) -> None:
@@ -70,7 +70,7 @@ class CeremonyTranscript:
 
     @classmethod
     def open(
-        cls, path: Path, *, other_powers: bytes | None = None, on_progress: OnProgress = no_progress
+        cls, path: Path, *, other_powers: bytes | None = None, on_progress: OnCeremony = no_progress
     ) -> Self:
         """Read a directory and verify it. Raises ``InvalidCeremony``, ``InvalidInput``."""
         return cls.of_files(read_directory(path), other_powers=other_powers, on_progress=on_progress)
@@ -81,7 +81,7 @@ class CeremonyTranscript:
         files: dict[str, bytes],
         *,
         other_powers: bytes | None = None,
-        on_progress: OnProgress = no_progress,
+        on_progress: OnCeremony = no_progress,
     ) -> Self:
         """Verify a ceremony, whether it has ended or not.
 
@@ -161,7 +161,7 @@ class CeremonyTranscript:
             key.check_end(bytes.fromhex(self.agreement.beacon))
 
     def contribute(
-        self, name: str, *, on_progress: OnProgress = no_progress
+        self, name: str, *, on_progress: OnCeremony = no_progress
     ) -> tuple["CeremonyTranscript", bool]:
         """Contribute to every key with secrets of its own, which are gone afterwards.
 
@@ -233,7 +233,7 @@ def new_ceremony(
     other_powers: bytes | None = None,
     statements: Sequence[StatementName] = STATEMENTS,
     beacon_source: str = "",
-    on_progress: OnProgress = no_progress,
+    on_progress: OnCeremony = no_progress,
 ) -> dict[str, bytes]:
     """Make the first keys from powers of tau: the files of a ceremony to which nobody contributed yet."""
     data = read_file(powers)

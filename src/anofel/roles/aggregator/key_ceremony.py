@@ -18,7 +18,7 @@ from anofel.light_client.base import BoardClient
 from anofel.messages import Run
 from anofel.phase1_setup.step1c_committee_key import generation_run
 from anofel.roles.aggregator.key_files import Exchange
-from anofel.roles.aggregator.key_run import Result, RunMember, telling
+from anofel.roles.aggregator.key_run import RunMember, RunResult, telling
 from anofel.roles.aggregator.key_secrets import forget_stale
 from anofel.roles.directory import RoleDirectory
 from anofel.roles.role import Say
@@ -58,7 +58,7 @@ class KeyCeremony(RunMember):
         self._generation: KeyGeneration = scheme.key_generation(telling(say))
         self._exchange = Exchange(directory.path, board.genesis, run)
 
-    def begin(self) -> Result:
+    def begin(self) -> RunResult:
         """Start the run."""
         return self._generation.begin(generation_run(self.described, self.board.genesis.hash), self._number)
 

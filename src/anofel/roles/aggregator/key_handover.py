@@ -24,7 +24,7 @@ from anofel.light_client.base import BoardClient
 from anofel.messages import HandoverTerms, Run
 from anofel.phase1_setup.step1c_committee_key import handover_run
 from anofel.roles.aggregator.key_ceremony import nonce_of
-from anofel.roles.aggregator.key_run import Result, RunMember
+from anofel.roles.aggregator.key_run import RunMember, RunResult
 from anofel.roles.aggregator.key_secrets import forget_stale, share_name
 from anofel.roles.aggregator.role import Aggregator
 from anofel.roles.directory import RoleDirectory
@@ -103,7 +103,7 @@ class KeyHandover(RunMember):
 
     # The run
 
-    def begin(self) -> Result:
+    def begin(self) -> RunResult:
         """Start as a dealer with the current share, as a receiver, or as both."""
         current = self._committee.current
         scheme, key = self._desk_key()

@@ -43,14 +43,14 @@ from anofel.roles.outbox import Sent
 from anofel.roles.role import CertifiedRole, Say
 
 RoundState = SecretRoundState | SecretHandoverState
-Result = RoundResult | HandoverResult
+RunResult = RoundResult | HandoverResult
 End = GeneratedKey | HandedOverKey
 
 
 class Rounds(Protocol):
     """Key generation or a handover, after its beginning."""
 
-    def advance(self, state: Any, messages: Sequence[RoundMessage]) -> Result | End:
+    def advance(self, state: Any, messages: Sequence[RoundMessage]) -> RunResult | End:
         """Go on with all messages of a round. Raises ``KeyGenerationFailed``."""
         ...
 
@@ -77,7 +77,9 @@ def telling(say: Say) -> Report:
 class KeptRun:
     """The secret state of a run in the key store: kept before anything of it is sent."""
 
-    def __init__(self, secrets: Keystore, run_id: RunId, rounds: Rounds, begin: Callable[[], Result]) -> None:
+    def __init__(
+        self, secrets: Keystore, run_id: RunId, rounds: Rounds, begin: Callable[[], RunResult]
+    ) -> None:
         self._secrets, self._name = secrets, run_name(run_id)
         self._rounds, self._begin = rounds, begin
         self._current: RoundState | None = None
@@ -91,7 +93,7 @@ class KeptRun:
             self._current = self._rounds.resume(self._secrets[self._name].reveal())
         return self.keep(self._begin()) if self._current is None else self._current
 
-    def keep(self, result: Result) -> RoundState:
+    def keep(self, result: RunResult) -> RoundState:
         """Keep the state of the next round."""
         self._secrets[self._name] = result.state.to_bytes()
         self._secrets.save()
@@ -132,7 +134,7 @@ class RunMember(CertifiedRole):
     # What key generation and handovers do differently
 
     @abstractmethod
-    def begin(self) -> Result:
+    def begin(self) -> RunResult:
         """Start the run."""
 
     @property

@@ -24,7 +24,7 @@ from typing import Final
 
 from anofel.errors import AnofelError
 from anofel.proofs.ceremony.receipts import ContributionReceipt
-from anofel.proofs.ceremony.transcript import CeremonyTranscript, OnProgress, no_progress
+from anofel.proofs.ceremony.transcript import CeremonyTranscript, OnCeremony, no_progress
 from anofel.roles.ceremony.institutions import PlaceRequest, institution, signers
 
 TURN_SECONDS: Final = 1800.0
@@ -85,7 +85,7 @@ class Drop:
         other_powers: bytes | None = None,
         roots: Sequence[bytes] = (),
         turn_seconds: float = TURN_SECONDS,
-        on_progress: OnProgress = no_progress,
+        on_progress: OnCeremony = no_progress,
     ) -> "Drop":
         """Go on from the newest state in the drop's directory, or from ``start`` (5)."""
         found = newest_state(path)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from anofel.errors import InvalidCeremony, InvalidInput
 from anofel.network.transport import Transport
-from anofel.proofs.ceremony.transcript import CeremonyTranscript, OnProgress, no_progress
+from anofel.proofs.ceremony.transcript import CeremonyTranscript, OnCeremony, no_progress
 from anofel.roles.ceremony.drop import newest_state
 from anofel.roles.ceremony.visit import Visit
 
@@ -27,7 +27,7 @@ class Mirror:
         path: Path,
         *,
         other_powers: bytes | None = None,
-        on_progress: OnProgress = no_progress,
+        on_progress: OnCeremony = no_progress,
     ) -> None:
         self._path, self._other_powers, self._on_progress = path, other_powers, on_progress
         newest = newest_state(path)

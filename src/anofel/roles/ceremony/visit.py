@@ -13,7 +13,7 @@ from anofel.proofs.ceremony.transcript import (
     AGREEMENT,
     MAX_FILE,
     CeremonyTranscript,
-    OnProgress,
+    OnCeremony,
     check_names,
     no_progress,
 )
@@ -74,7 +74,7 @@ class Visit:
         raise AssertionError("the last attempt returns or raises")
 
     def fetch(
-        self, *, other_powers: bytes | None, on_progress: OnProgress = no_progress
+        self, *, other_powers: bytes | None, on_progress: OnCeremony = no_progress
     ) -> CeremonyTranscript:
         """Fetch the newest state and verify all of it. Raises ``AnofelError``."""
         listed = _object(self._transport.get("/v1/ceremony"), "files")

@@ -34,13 +34,10 @@ class Drafts:
         """Whether an iteration has a draft."""
         return _name(bundle, iteration) in self._secrets
 
-    def find(self, bundle: int, iteration: int) -> SealedSubmission | None:
-        """Return the draft of an iteration."""
-        name = _name(bundle, iteration)
-        if name not in self._secrets:
-            return None
+    def read(self, bundle: int, iteration: int) -> SealedSubmission:
+        """Return the draft of an iteration that has one; it is deleted when the iteration is over."""
         return SealedSubmission.from_secret_bytes(
-            self._secrets[name].reveal(),
+            self._secrets[_name(bundle, iteration)].reveal(),
             lambda number: self._payload(bundle, iteration, number).read_bytes(),
         )
 

@@ -33,7 +33,7 @@ from anofel.phase1_setup.step1b_certification import Credential
 from anofel.primitives import Certificate, CertifierKey, DatasetDigest, DatasetType, MasterSecret, Salt
 from anofel.privacy.ledger import Floors, Ledger
 from anofel.proofs.ceremony.finished import open_verified
-from anofel.proofs.keys import ROLES, STATEMENTS, KeyDirectory, Say, key_file_name
+from anofel.proofs.keys import ROLES, STATEMENTS, KeyDirectory, Tell, key_file_name
 from anofel.roles.certificate_files import CertificateDocument, dataset_type
 from anofel.roles.certifier.policy import load_schema
 from anofel.roles.client.journal import Journal
@@ -43,7 +43,7 @@ from anofel.roles.directory import BOARD, CONFIG, RoleConfig, RoleDirectory, Set
 from anofel.storage.blocks import GENESIS, read_genesis
 from anofel.studies.dataset import Dataset
 from anofel.studies.load import load_file
-from anofel.tasks.task import MAX_CLIENTS, Clients, DatasetTypeNumber, Delta, Relation
+from anofel.tasks.task import MAX_CLIENTS, ClientCount, DatasetTypeNumber, Delta, Relation
 
 ROLE: Final = "client"
 SCHEMA: Final = "schema.toml"
@@ -125,8 +125,8 @@ class _Settings:
     delta: Delta = Decimal("0.00001")
     unit: Literal["client", "record"] = "client"
     relation: Relation = "zero-out"
-    min_clients: Clients = 2
-    min_anonymity_set: Clients = 2
+    min_clients: ClientCount = 2
+    min_anonymity_set: ClientCount = 2
     max_colluders: Annotated[int, Meta(ge=0, le=MAX_CLIENTS)] | Literal["all"] | None = None
     min_bundle: Annotated[int, Meta(ge=1, le=1 << 20)] = 2
     allowed_aggregators: str = ""
@@ -197,7 +197,7 @@ def init_client(
     ca_file: Path | None = None,
     files: Mapping[str, bytes | Secret] | None = None,
     transport: Transport | None = None,
-    say: Say = lambda _sentence: None,
+    say: Tell = lambda _sentence: None,
 ) -> None:
     """Make a client's directory with a new master secret; the data stays where it is.
 
@@ -244,7 +244,7 @@ def init_client(
     )
 
 
-def _fetch_keys(transport: Transport, genesis_hash: GenesisHash, say: Say) -> dict[str, bytes]:
+def _fetch_keys(transport: Transport, genesis_hash: GenesisHash, say: Tell) -> dict[str, bytes]:
     """Fetch genesis and all proof keys, check every point and make the tables; return them as files.
 
     Where the keys come from is judged first. Raises ``UnverifiedCeremony``, ``InvalidCeremony``.
@@ -285,7 +285,7 @@ def load_certified(path: Path, settings: ClientSettings, d: DatasetDigest) -> Ce
     return CertifiedDataset(load_data(path, settings), d)
 
 
-def own_keys(path: Path, settings: ClientSettings, say: Say = lambda _sentence: None) -> KeyDirectory:
+def own_keys(path: Path, settings: ClientSettings, say: Tell = lambda _sentence: None) -> KeyDirectory:
     """Open the proof keys without asking the board. Raises ``InvalidKeyFile``, ``UnverifiedCeremony``."""
     if settings.keys is not None:
         keys = KeyDirectory.open(settings.keys, say)
@@ -297,7 +297,7 @@ def own_keys(path: Path, settings: ClientSettings, say: Say = lambda _sentence: 
 
 
 def read_keys(
-    settings: ClientSettings, board: BoardClient, say: Say = lambda _sentence: None
+    settings: ClientSettings, board: BoardClient, say: Tell = lambda _sentence: None
 ) -> KeyDirectory:
     """Open the proof keys, which must be the board's. Raises ``InvalidInput``, ``PeerUnreachable``."""
     if settings.keys is None:

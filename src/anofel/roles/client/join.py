@@ -28,7 +28,7 @@ from anofel.ids import GenesisHash
 from anofel.light_client.remote import remote_genesis
 from anofel.messages import Genesis
 from anofel.network.transport import Transport
-from anofel.proofs.keys import KeyDirectory, Say
+from anofel.proofs.keys import KeyDirectory, Tell
 from anofel.roles.certificate_files import JoinDocument
 from anofel.roles.certifier.role import check_certifier_address
 from anofel.roles.client.files import CERTIFICATE, ROLE, SCHEMA, check_pins, init_client
@@ -93,7 +93,7 @@ def join(
     invitation: JoinDocument,
     known: Known,
     choice: Choice,
-    say: Say = lambda _sentence: None,
+    say: Tell = lambda _sentence: None,
 ) -> None:
     """Make the client's directory and get its certificate. Safe to repeat.
 
@@ -112,7 +112,7 @@ def join(
 
 
 def _make(
-    path: Path, unlock: Unlock, invitation: JoinDocument, known: Known, choice: Choice, say: Say
+    path: Path, unlock: Unlock, invitation: JoinDocument, known: Known, choice: Choice, say: Tell
 ) -> None:
     invited = invitation.invited()
     with tempfile.TemporaryDirectory(prefix="anofel-") as name:

@@ -76,6 +76,9 @@ class RegistrationRefused(AnofelError):
 class Client(Role):
     """One client, in its directory, on its board."""
 
+    maker_class: type[PostMaker] = PostMaker
+    """What makes its posts."""
+
     def __init__(
         self,
         directory: RoleDirectory,
@@ -365,9 +368,7 @@ class Client(Role):
         Where receipts expired, this is done again with the same draft: the same ciphertexts, proof and
         nullifier, with fresh receipts. Another update is never made.
         """
-        draft = self.drafts.find(turn.bundle, turn.iteration)
-        assert draft is not None, "a draft is deleted when its iteration is over"
-        return post_submission(self.board, draft)
+        return post_submission(self.board, self.drafts.read(turn.bundle, turn.iteration))
 
     def _skip(self, turn: Turn, code: str, reason: str) -> str:
         self.journal.skip(turn, code, reason)
@@ -378,7 +379,7 @@ class Client(Role):
     def maker(self) -> PostMaker:
         """What makes posts; loaded when it is first needed."""
         if self._maker is None:
-            self._maker = PostMaker(
+            self._maker = self.maker_class(
                 credential=self.credential,
                 load_rows=lambda: load_certified(self.directory.path, self.settings, self.credential.d),
                 prover=self._keys.submission_prover(threads=1),

@@ -74,16 +74,16 @@ class _Hand:
     def __init__(self, link: Link, seconds: float) -> None:
         self.link, self._seconds = link, seconds
         self.is_lost = False
-        self._queue: list[tuple[int, int, bytes, Future[orders.Answer]]] = []
+        self._queue: list[tuple[int, int, bytes, Future[orders.Reply]]] = []
         self._numbers = count()
         self._changed = threading.Condition()
         self._is_closed = False
         self._thread = threading.Thread(target=self._talk, daemon=True)
         self._thread.start()
 
-    def ask(self, order: orders.Order, urgency: int = _IN_TURN) -> "Future[orders.Answer]":
+    def ask(self, order: orders.Order, urgency: int = _IN_TURN) -> "Future[orders.Reply]":
         """Give an order; the answer comes, or ``WorkerLost``."""
-        answer: Future[orders.Answer] = Future()
+        answer: Future[orders.Reply] = Future()
         with self._changed:
             heapq.heappush(self._queue, (urgency, next(self._numbers), orders.encode(order), answer))
             self._changed.notify()
@@ -135,7 +135,7 @@ class _Asked:
 
     hand: _Hand
     client: int
-    answer: "Future[orders.Answer]"
+    answer: "Future[orders.Reply]"
 
 
 class Crew:
@@ -292,7 +292,7 @@ def _request(asked: orders.Asked) -> CertificateRequest:
     )
 
 
-def _read(answer: orders.Answer, kind: type[orders.A]) -> orders.A:
+def _read(answer: orders.Reply, kind: type[orders.A]) -> orders.A:
     if isinstance(answer, orders.Failed):
         failed = TrainerFailed if answer.code in (TrainerFailed.code, "flower-failed") else WorkerFailed
         raise failed(answer.reason)

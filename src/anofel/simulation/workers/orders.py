@@ -115,10 +115,10 @@ class Failed(msgspec.Struct, tag="failed", array_like=True, frozen=True):
 
 
 Order = Start | Ask | Register | Look | Models | TrainAndSeal | Sign
-Answer = Done | Asked | Sealed | Posted | Failed
+Reply = Done | Asked | Sealed | Posted | Failed
 
 A = TypeVar("A", Done, Asked, Sealed, Posted)
 
 encode = msgspec.msgpack.Encoder().encode
 read_order = msgspec.msgpack.Decoder(Order).decode
-read_answer = msgspec.msgpack.Decoder(Answer).decode
+read_answer = msgspec.msgpack.Decoder(Reply).decode

@@ -21,6 +21,7 @@ from anofel.board.committee_keys import CommitteeKeys
 from anofel.board.openings import Openings
 from anofel.board.seat import Sitting
 from anofel.board.state import State
+from anofel.children import obey_orders
 from anofel.errors import AnofelError, InvalidInput
 from anofel.ids import BlobHash
 from anofel.learning.build import OwnTrainerName, trainer_of
@@ -57,16 +58,6 @@ class _ShownBoard:
         return self.stored.pop(BlobHash(hashlib.sha256(data).digest()))
 
 
-@dataclass(repr=False)
-class _Owned:
-    """A client of this worker, with the task that it trains, by its place."""
-
-    task: int
-    applicant: Applicant
-    client: SimulatedClient | None = None
-    sealed: SealedSubmission | None = None
-
-
 @dataclass(frozen=True)
 class _Task:
     """A task, and where its clients stand if a Flower app trains it."""
@@ -80,7 +71,11 @@ class Worker:
 
     def __init__(self) -> None:
         self._tasks: list[_Task] = []
-        self._owned: dict[int, _Owned] = {}
+        self._trained: dict[int, int] = {}
+        """The task that each client of this worker trains, by its place."""
+        self._applicants: dict[int, Applicant] = {}
+        self._clients: dict[int, SimulatedClient] = {}
+        self._sealed: dict[int, SealedSubmission] = {}
         self._models: dict[int, IntegerModel] = {}
         self._failures: list[str] = []
         self._view: _ShownBoard
@@ -90,7 +85,7 @@ class Worker:
         """Do one order; whatever goes wrong is an answer."""
         return orders.encode(self._answer(data))
 
-    def _answer(self, data: bytes) -> orders.Answer:
+    def _answer(self, data: bytes) -> orders.Reply:
         try:
             return self._do(orders.read_order(data))
         except AnofelError as error:
@@ -100,7 +95,7 @@ class Worker:
         except Exception as error:  # a trainer is anybody's code
             return orders.Failed("", f"{fault(error)}.")
 
-    def _do(self, order: orders.Order) -> orders.Answer:
+    def _do(self, order: orders.Order) -> orders.Reply:
         match order:
             case orders.Start():
                 return self._start(order)
@@ -120,7 +115,7 @@ class Worker:
             case orders.Sign():
                 return self._sign(order)
 
-    def _start(self, order: orders.Start) -> orders.Answer:
+    def _start(self, order: orders.Start) -> orders.Reply:
         if order.version != orders.VERSION:
             raise InvalidInput("The worker has another version of anofel than the simulation.")
         sys.path.extend(name for name in order.path if name not in sys.path)
@@ -136,46 +131,42 @@ class Worker:
         on_failure = self._failures.append if forgives else None
         return _Task(SimulatedTask(task, (), own_trainer=trainer, on_failure=on_failure), partitions)
 
-    def _ask(self, order: orders.Ask) -> orders.Answer:
+    def _ask(self, order: orders.Ask) -> orders.Reply:
         task = self._tasks[order.task]
         rows = order.rows.dataset(task.part.task.schema)
         task.partitions.put(rows, order.place, order.of)
         applicant = Applicant.of(rows, task.part.task.dataset_type, CertifierKey.from_bytes(order.certifier))
-        self._owned[order.client] = _Owned(order.task, applicant)
+        self._trained[order.client], self._applicants[order.client] = order.task, applicant
         asked = applicant.ask(order.nonce, self._provers)
         return orders.Asked(
             asked.mpk.to_bytes(), asked.d.to_bytes(), asked.dt.number, asked.ownership.to_bytes()
         )
 
-    def _register(self, order: orders.Register) -> orders.Answer:
-        owned = self._owned[order.client]
-        owned.client = owned.applicant.take(Certificate.from_bytes(order.certificate))
-        return orders.Posted(owned.client.registration(self._view.state, self._provers).data)
+    def _register(self, order: orders.Register) -> orders.Reply:
+        client = self._applicants.pop(order.client).take(Certificate.from_bytes(order.certificate))
+        self._clients[order.client] = client
+        return orders.Posted(client.registration(self._view.state, self._provers).data)
 
-    def _look(self, order: orders.Look) -> orders.Answer:
+    def _look(self, order: orders.Look) -> orders.Reply:
         view = self._view
         for key in order.keys:
             view.attachments.add(key)
         view.state = snapshot.decode(order.state, view.genesis, Header.from_bytes(order.header))
         return orders.Done()
 
-    def _seal(self, order: orders.TrainAndSeal) -> orders.Answer:
-        owned = self._owned[order.client]
-        assert owned.client is not None
-        sitting, task = Sitting.of(self._view.state, BUNDLE), self._tasks[owned.task].part
-        prepared = owned.client.prepare(self._view, sitting, order.target, self._provers)
+    def _seal(self, order: orders.TrainAndSeal) -> orders.Reply:
+        client, place = self._clients[order.client], self._trained[order.client]
+        sitting, task = Sitting.of(self._view.state, BUNDLE), self._tasks[place].part
+        prepared = client.prepare(self._view, sitting, order.target, self._provers)
         self._failures.clear()
-        update = task.local_update(owned.client.certified.dataset, self._models[owned.task], order.position)
-        owned.sealed = seal_submission(prepared, update)
-        return orders.Sealed(owned.sealed.payloads, " ".join(self._failures))
+        update = task.local_update(client.certified.dataset, self._models[place], order.position)
+        sealed = self._sealed[order.client] = seal_submission(prepared, update)
+        return orders.Sealed(sealed.payloads, " ".join(self._failures))
 
-    def _sign(self, order: orders.Sign) -> orders.Answer:
-        owned = self._owned[order.client]
-        assert owned.sealed is not None
+    def _sign(self, order: orders.Sign) -> orders.Reply:
         blobs = [Blob.from_bytes(blob) for blob in order.blobs]
         self._view.stored = {blob.sha256: blob for blob in blobs}
-        posting, owned.sealed = post_submission(self._view, owned.sealed), None
-        return orders.Posted(posting.data)
+        return orders.Posted(post_submission(self._view, self._sealed.pop(order.client)).data)
 
 
 def _provers(keys: str | dict[str, bytes], genesis: Genesis) -> Provers:
@@ -187,3 +178,7 @@ def _provers(keys: str | dict[str, bytes], genesis: Genesis) -> Provers:
             path = Path(scratch) / key_file_name(name, role)
             path.write_bytes(keys[path.name])
         return Provers(KeyDirectory.pinned(Path(scratch), genesis.key_pins))
+
+
+if __name__ == "__main__":
+    obey_orders(Worker().obey)

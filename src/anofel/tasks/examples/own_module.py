@@ -9,17 +9,11 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from anofel.learning.build import trainer_of
-from anofel.learning.evaluate import evaluate_on
+import anofel
 from anofel.learning.pytorch.trainer import TorchTrainer
-from anofel.learning.splits import iid
-from anofel.privacy.plain_path import iterate
-from anofel.studies.catalogue import study_named
-from anofel.studies.load import hold_out, load_file, load_study
-from anofel.tasks.task import Task
 
 
-def trainer(task: Task) -> TorchTrainer:
+def trainer(task: anofel.Task) -> TorchTrainer:
     """Make the trainer of a task; its first model follows from the task's seed."""
     return TorchTrainer.for_task(
         task,
@@ -32,14 +26,17 @@ def trainer(task: Task) -> TorchTrainer:
 def main(archive: Path | None) -> None:
     """Train it with four clients over the integers that a deployment encrypts."""
     torch.set_num_threads(1)  # two threads on two busy cores are many times slower than one
-    task = Task.example("own-module")
-    train, test = (
-        load_study(study_named("mnist")) if archive is None else hold_out(load_file(archive, task.schema), 0)
-    )
-    own = trainer_of(task, f"{Path(__file__).stem}:trainer")
-    measure = evaluate_on(task, test, own)
-    for number, (model, _) in enumerate(iterate(task, iid(train, 4, seed=0), 3, trainer=own), start=1):
-        print(f"iteration {number}: accuracy {measure(model)['accuracy']:.3f}")
+    task = anofel.Task.example("own-module")
+    if archive is None:
+        train, test = anofel.load_study(anofel.study_named("mnist"))
+    else:
+        train, test = anofel.hold_out(anofel.load_file(archive, task.schema), 0)
+    own = trainer(task)
+    hospitals, measure = anofel.split_rows(train, 4, "iid"), anofel.evaluate_on(task, test, own)
+    study = anofel.SimulatedTask(task, hospitals, measure, own_trainer=own)
+    with anofel.InsecurePlainSimulation([study]) as simulation:
+        for result in simulation.run(3):
+            print(f"iteration {result.iteration}: accuracy {(result.metrics or {})['accuracy']:.3f}")
 
 
 if __name__ == "__main__":

@@ -6,7 +6,6 @@ output. Public powers release the GIL and run on threads.
 """
 
 import os
-import subprocess
 import sys
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -14,6 +13,7 @@ from typing import Final
 
 import gmpy2
 
+from anofel.children import Child
 from anofel.committee.paillier.arithmetic.modular import mpz, power, power_secret
 from anofel.framing import Reader, Writer
 
@@ -44,8 +44,7 @@ def secret_powers(terms: Sequence[Term], workers: int | None = None) -> list[int
             results += _collect(child, len(chunk))
     finally:
         for child in children:
-            child.kill()
-            child.wait()
+            child.close()
     return results
 
 
@@ -64,21 +63,18 @@ def _compute(terms: Iterable[Term]) -> list[int]:
     return [power_secret(*term) for term in terms]
 
 
-def _start(terms: Sequence[Term]) -> subprocess.Popen[bytes]:
+def _start(terms: Sequence[Term]) -> Child:
     # -P: without it Python would import from the working directory first, whoever writes there
-    command = [sys.executable, "-P", "-m", __name__]
-    child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    assert child.stdin is not None  # it was asked for
-    child.stdin.write(_encode(value for term in terms for value in term))
-    child.stdin.close()
+    child = Child([sys.executable, "-P", "-m", __name__], own_group=False)
+    child.orders.write(_encode(value for term in terms for value in term))
+    child.orders.close()
     return child
 
 
-def _collect(child: subprocess.Popen[bytes], count: int) -> list[int]:
-    assert child.stdout is not None  # it was asked for
-    with child.stdout as stream:
-        values = _decode(stream.read())
-    if child.wait() != 0 or len(values) != count:
+def _collect(child: Child, count: int) -> list[int]:
+    values = _decode(child.answers.read())
+    child.bury()
+    if child.returncode != 0 or len(values) != count:
         raise RuntimeError("a worker process for Paillier powers failed")
     return values
 

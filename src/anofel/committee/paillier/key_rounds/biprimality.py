@@ -17,13 +17,18 @@ from anofel.committee.paillier.key_rounds.modulus import next_batch, own_parts
 from anofel.committee.paillier.key_rounds.phase import PublicOnly
 from anofel.committee.paillier.key_rounds.sieve import open_rows, product_shares, read_values
 from anofel.committee.paillier.key_rounds.sizes import FINAL_TESTS
-from anofel.committee.paillier.key_rounds.state import PublicState, RunStopped, SecretPaillierState, Setting
+from anofel.committee.paillier.key_rounds.state import (
+    PublicState,
+    RunSetting,
+    RunStopped,
+    SecretPaillierState,
+)
 
 TESTS_PER_REPORT = 256
 """Survivors tested between two progress reports."""
 
 
-def public_base(setting: Setting, modulus: int, index: int) -> int:
+def public_base(setting: RunSetting, modulus: int, index: int) -> int:
     """Return the base of a test: public coins with Jacobi symbol 1."""
     transcript = Transcript("anofel/1/paillier/biprimality").append("run", setting.run.run_id)
     transcript.append("modulus", modulus).append("index", index)
@@ -63,7 +68,7 @@ class FirstTest(PublicOnly):
             state.setting.progress("tests of candidates", len(values), len(survivors))
         return encode(values, width(state.setting.sizes.modulus_bits)), []
 
-    def publish(self, setting: Setting, public: PublicState, parts: Sequence[bytes]) -> str:
+    def publish(self, setting: RunSetting, public: PublicState, parts: Sequence[bytes]) -> str:
         """Keep the candidates that pass."""
         bits, count = setting.sizes.modulus_bits, len(public.survivors)
         columns = [_read(part, bits, count, sender) for sender, part in enumerate(parts, 1)]
@@ -99,7 +104,7 @@ class FinalTests:
         ]
         return [encode(row, width(sizes.modulus_bits)) for row in zip(*dealt, strict=True)]
 
-    def check_private(self, setting: Setting, public: PublicState, sender: int, data: bytes) -> None:  # noqa: ARG002
+    def check_private(self, setting: RunSetting, public: PublicState, sender: int, data: bytes) -> None:  # noqa: ARG002
         """Every value is reduced modulo N."""
         decode(data, width(setting.sizes.modulus_bits), 3, public.passed[0][1])
 
@@ -109,7 +114,7 @@ class FinalTests:
         values = product_shares([decode(part, size, 3, modulus) for part in parts], modulus)
         state.stash["gcd"] = encode(values, size).hex()
 
-    def publish(self, setting: Setting, public: PublicState, parts: Sequence[bytes]) -> str:
+    def publish(self, setting: RunSetting, public: PublicState, parts: Sequence[bytes]) -> str:
         """Every test holds, or the candidate is dropped."""
         modulus = public.passed[0][1]
         columns = [
@@ -132,7 +137,7 @@ class GcdOpen(PublicOnly):
         """Show the product share."""
         return bytes.fromhex(state.stash.pop("gcd")), []
 
-    def publish(self, setting: Setting, public: PublicState, parts: Sequence[bytes]) -> str:
+    def publish(self, setting: RunSetting, public: PublicState, parts: Sequence[bytes]) -> str:
         """Interpolate and compute the gcd."""
         modulus = public.passed[0][1]
         columns = [read_values(part, 1, modulus, sender) for sender, part in enumerate(parts, 1)]
@@ -141,7 +146,7 @@ class GcdOpen(PublicOnly):
         return "key-deal" if gcd(value, modulus) == 1 else drop_candidate(setting, public)
 
 
-def drop_candidate(setting: Setting, public: PublicState) -> str:
+def drop_candidate(setting: RunSetting, public: PublicState) -> str:
     """Go on with the next candidate that passed, or the next batch."""
     public.passed = public.passed[1:]
     return "final-tests" if public.passed else next_batch(setting, public)

@@ -17,16 +17,21 @@ from anofel.committee.paillier.key import (
     check_modulus_value,
     check_verification_keys,
 )
-from anofel.committee.paillier.key_rounds.messages import Body, Kind
+from anofel.committee.paillier.key_rounds.messages import Kind, RoundBody
 from anofel.committee.paillier.key_rounds.phase import PublicOnly
 from anofel.committee.paillier.key_rounds.sizes import TEST_CIPHERTEXTS
-from anofel.committee.paillier.key_rounds.state import PublicState, RunStopped, SecretPaillierState, Setting
+from anofel.committee.paillier.key_rounds.state import (
+    PublicState,
+    RunSetting,
+    RunStopped,
+    SecretPaillierState,
+)
 from anofel.committee.paillier.total import open_ciphertexts, partial_decrypt, verify_share
 
 NO_COUNT = bytes(32)
 
 
-def draft_key(setting: Setting, public: PublicState, count_key: CountKey | None = None) -> PaillierKey:
+def draft_key(setting: RunSetting, public: PublicState, count_key: CountKey | None = None) -> PaillierKey:
     """Return the key that the run made so far; the self-test runs before the count key is joined."""
     return PaillierKey(
         modulus=int(public.passed[0][1]),
@@ -83,7 +88,7 @@ class SelfTest(PublicOnly):
         share = partial_decrypt(key, own_share(state, key), residues, key.generation, source)
         return share.to_bytes(key), []
 
-    def publish(self, setting: Setting, public: PublicState, parts: Sequence[bytes]) -> str:
+    def publish(self, setting: RunSetting, public: PublicState, parts: Sequence[bytes]) -> str:
         """Check the key as a client does, every share, and the plaintexts from two sets of members."""
         key = draft_key(setting, public)
         try:
@@ -121,7 +126,7 @@ class Confirm(PublicOnly):
         """Hash what this member has."""
         return _confirmation(draft_key(state.setting, state.public)), []
 
-    def publish(self, setting: Setting, public: PublicState, parts: Sequence[bytes]) -> str:
+    def publish(self, setting: RunSetting, public: PublicState, parts: Sequence[bytes]) -> str:
         """Everybody must have the same."""
         _check_confirmed(draft_key(setting, public), parts)
         return "done"
@@ -137,7 +142,7 @@ def _check_confirmed(key: PaillierKey, parts: Sequence[bytes]) -> None:
         raise RunStopped("A member confirmed another key.", wrong)
 
 
-def check_key(key: PaillierKey, self_test: Sequence[Body], confirmed: Sequence[Body]) -> None:
+def check_key(key: PaillierKey, self_test: Sequence[RoundBody], confirmed: Sequence[RoundBody]) -> None:
     """Check a key against the last two rounds of its run alone. Raises ``KeyGenerationFailed``."""
     draft = replace(key, count_key=_no_count(key.shape))
     strange = [

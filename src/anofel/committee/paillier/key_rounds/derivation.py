@@ -17,7 +17,12 @@ from anofel.committee.paillier.key import verification_key
 from anofel.committee.paillier.key_rounds.modulus import own_parts
 from anofel.committee.paillier.key_rounds.phase import PublicOnly
 from anofel.committee.paillier.key_rounds.sieve import refuse_public
-from anofel.committee.paillier.key_rounds.state import PublicState, RunStopped, SecretPaillierState, Setting
+from anofel.committee.paillier.key_rounds.state import (
+    PublicState,
+    RunSetting,
+    RunStopped,
+    SecretPaillierState,
+)
 
 
 class KeyDeal:
@@ -37,14 +42,14 @@ class KeyDeal:
         size = width(self._bits(state.setting))
         return b"", [encode([poly.at(j) for poly in dealt], size) for j in state.run.shape.members]
 
-    def _bits(self, setting: Setting) -> int:
+    def _bits(self, setting: RunSetting) -> int:
         return dealt_bits(setting.sizes.modulus_bits + 1, setting.shape, setting.sizes.degree)
 
-    def _read(self, setting: Setting, data: bytes) -> list[int]:
+    def _read(self, setting: RunSetting, data: bytes) -> list[int]:
         bits = self._bits(setting)
         return decode(data, width(bits), 2, 1 << bits)
 
-    def check_private(self, setting: Setting, public: PublicState, sender: int, data: bytes) -> None:  # noqa: ARG002
+    def check_private(self, setting: RunSetting, public: PublicState, sender: int, data: bytes) -> None:  # noqa: ARG002
         """Both shares keep their bound."""
         self._read(setting, data)
 
@@ -54,7 +59,7 @@ class KeyDeal:
         phi, beta = sum(pair[0] for pair in pairs), sum(pair[1] for pair in pairs)
         state.stash["w"] = f"{phi * beta:x}"
 
-    def publish(self, setting: Setting, public: PublicState, parts: Sequence[bytes]) -> str:  # noqa: ARG002
+    def publish(self, setting: RunSetting, public: PublicState, parts: Sequence[bytes]) -> str:  # noqa: ARG002
         """Nothing is public yet."""
         refuse_public(parts)
         return "key-reduce"
@@ -76,19 +81,19 @@ class KeyReduce:
         first, second = (width(bits) for bits in self._bits(state.setting))
         return b"", [encode([product.at(j)], first) + encode([mask.at(j)], second) for j in shape.members]
 
-    def _bits(self, setting: Setting) -> tuple[int, int]:
+    def _bits(self, setting: RunSetting) -> tuple[int, int]:
         sizes, degree = setting.sizes, setting.shape.threshold - 1
         product = dealt_bits(sizes.product_bits, setting.shape, degree)
         return product, dealt_bits(sizes.mask_bits, setting.shape, degree)
 
-    def _read(self, setting: Setting, data: bytes) -> tuple[int, int]:
+    def _read(self, setting: RunSetting, data: bytes) -> tuple[int, int]:
         reader, (first, second) = IntegerReader(data), self._bits(setting)
         (share,) = reader.integers(width(first), 1, 1 << first)
         (mask,) = reader.integers(width(second), 1, 1 << second)
         reader.end()
         return share, mask
 
-    def check_private(self, setting: Setting, public: PublicState, sender: int, data: bytes) -> None:  # noqa: ARG002
+    def check_private(self, setting: RunSetting, public: PublicState, sender: int, data: bytes) -> None:  # noqa: ARG002
         """Both shares keep their bound."""
         self._read(setting, data)
 
@@ -98,7 +103,7 @@ class KeyReduce:
         state.stash["share"] = f"{sum(pair[0] for pair in pairs):x}"
         state.stash["mask"] = f"{sum(pair[1] for pair in pairs):x}"
 
-    def publish(self, setting: Setting, public: PublicState, parts: Sequence[bytes]) -> str:  # noqa: ARG002
+    def publish(self, setting: RunSetting, public: PublicState, parts: Sequence[bytes]) -> str:  # noqa: ARG002
         """Nothing is public yet."""
         refuse_public(parts)
         return "key-open"
@@ -117,7 +122,7 @@ class KeyOpen(PublicOnly):
         v = verification_key(modulus, state.run.shape.num_members, share)
         return masked + encode([v], 2 * width(sizes.modulus_bits)), []
 
-    def publish(self, setting: Setting, public: PublicState, parts: Sequence[bytes]) -> str:
+    def publish(self, setting: RunSetting, public: PublicState, parts: Sequence[bytes]) -> str:
         """Interpolate θ over the integers; the verification keys are checked with the key."""
         sizes, shape, modulus = setting.sizes, setting.shape, public.passed[0][1]
         masked, keys = [], []

@@ -16,11 +16,16 @@ from anofel.committee.paillier.key_rounds.biprimality import FinalTests, FirstTe
 from anofel.committee.paillier.key_rounds.confirmation import Confirm, SelfTest
 from anofel.committee.paillier.key_rounds.derivation import KeyDeal, KeyOpen, KeyReduce
 from anofel.committee.paillier.key_rounds.hello import Hello, sealing_key, seed_commitment
-from anofel.committee.paillier.key_rounds.messages import Body, Kind, SecretDraft, parse
+from anofel.committee.paillier.key_rounds.messages import Kind, RoundBody, SecretDraft, parse
 from anofel.committee.paillier.key_rounds.modulus import ModulusDeal, ModulusOpen
 from anofel.committee.paillier.key_rounds.phase import KeyPhase
 from anofel.committee.paillier.key_rounds.sieve import SieveDeal, SieveOpen
-from anofel.committee.paillier.key_rounds.state import PublicState, RunStopped, SecretPaillierState, Setting
+from anofel.committee.paillier.key_rounds.state import (
+    PublicState,
+    RunSetting,
+    RunStopped,
+    SecretPaillierState,
+)
 from anofel.committee.ristretto.run import write_run
 from anofel.committee.sealing import CannotOpen, SealingKey, binding, seal
 
@@ -80,7 +85,9 @@ def _bounded(rounds: list[tuple[bytes, ...]] | None) -> list[tuple[bytes, ...]] 
     return rounds
 
 
-def absorb(setting: Setting, public: PublicState, sent: Sequence[bytes], bodies: Sequence[Body]) -> None:
+def absorb(
+    setting: RunSetting, public: PublicState, sent: Sequence[bytes], bodies: Sequence[RoundBody]
+) -> None:
     """Learn what everybody learns from a round of ordinary messages."""
     _extend_transcript(setting, public, sent)
     phase, parts = PHASES[public.phase], [body.public for body in bodies]
@@ -104,9 +111,9 @@ def absorb(setting: Setting, public: PublicState, sent: Sequence[bytes], bodies:
 
 
 def judge(
-    setting: Setting,
+    setting: RunSetting,
     public: PublicState,
-    bodies: Sequence[Body],
+    bodies: Sequence[RoundBody],
     rounds: Sequence[Sequence[bytes]] | None,
 ) -> None:
     """Raise ``KeyGenerationFailed`` if a round holds complaints or opened seeds."""
@@ -128,9 +135,9 @@ def judge(
 
 
 def replay(
-    setting: Setting,
+    setting: RunSetting,
     public: PublicState,
-    openings: Sequence[Body],
+    openings: Sequence[RoundBody],
     rounds: Sequence[Sequence[bytes]],
 ) -> list[int]:
     """Return the members whose messages are not those of their seed; none if chance failed the run."""
@@ -147,7 +154,7 @@ def replay(
 
 
 def _follows_seed(
-    setting: Setting, member: int, seeds: Mapping[int, bytes], rounds: Sequence[Sequence[bytes]]
+    setting: RunSetting, member: int, seeds: Mapping[int, bytes], rounds: Sequence[Sequence[bytes]]
 ) -> bool:
     seed = seeds[member]
     state = SecretPaillierState(setting=setting, member=member, seed=seed, public=PublicState(), history=None)
@@ -161,11 +168,11 @@ def _follows_seed(
 
 
 def _same(
-    setting: Setting,
+    setting: RunSetting,
     public: PublicState,
     sender: int,
     draft: SecretDraft,
-    body: Body,
+    body: RoundBody,
     seeds: Mapping[int, bytes],
 ) -> bool:
     """Compare a posted message with the replayed one; sealed parts are opened with the receivers' seeds."""
@@ -197,14 +204,14 @@ def _make(state: SecretPaillierState) -> SecretDraft:
     return SecretDraft(Kind.ORDINARY, shown, tuple(private))
 
 
-def _commitment(setting: Setting, number: int, member: int, pending: bytes) -> bytes:
+def _commitment(setting: RunSetting, number: int, member: int, pending: bytes) -> bytes:
     prefix = (
         b"anofel/1/paillier/commitment" + setting.run.run_id + number.to_bytes(4, "little") + bytes([member])
     )
     return hashlib.sha256(prefix + pending).digest()
 
 
-def _opened(setting: Setting, public: PublicState, parts: Sequence[bytes]) -> list[bytes]:
+def _opened(setting: RunSetting, public: PublicState, parts: Sequence[bytes]) -> list[bytes]:
     for member, part in enumerate(parts, 1):
         # absorb() has counted the opening round already; the commitment was one round before it.
         expected = _commitment(setting, public.round - 2, member, part)
@@ -213,22 +220,22 @@ def _opened(setting: Setting, public: PublicState, parts: Sequence[bytes]) -> li
     return [part[NONCE_BYTES:] for part in parts]
 
 
-def sealed_body(state: SecretPaillierState, draft: SecretDraft) -> Body:
+def sealed_body(state: SecretPaillierState, draft: SecretDraft) -> RoundBody:
     """Seal the private parts of a message to their receivers."""
     sealed = []
     for receiver, part in enumerate(draft.private, 1):
         key = bytes.fromhex(state.public.sealing_keys[receiver - 1])
         where = _where(state.setting, state.public.round, state.member, receiver)
         sealed.append(b"" if receiver == state.member else seal(key, part, where))
-    return Body(draft.kind, draft.public, tuple(sealed))
+    return RoundBody(draft.kind, draft.public, tuple(sealed))
 
 
-def _where(setting: Setting, number: int, sender: int, receiver: int) -> bytes:
+def _where(setting: RunSetting, number: int, sender: int, receiver: int) -> bytes:
     run = hashlib.sha256(b"anofel/1/paillier/round" + setting.run.run_id + number.to_bytes(4, "little"))
     return binding(run.digest(), sender, receiver)
 
 
-def _check_sealed(public: PublicState, bodies: Sequence[Body]) -> None:
+def _check_sealed(public: PublicState, bodies: Sequence[RoundBody]) -> None:
     """Sealed parts stand in every message of a round or in none, and none is for the sender."""
     expected = _has_private(public)
     wrong = [i for i, body in enumerate(bodies, 1) if bool(body.sealed) != expected]
@@ -245,7 +252,7 @@ def _has_private(public: PublicState) -> bool:
     )
 
 
-def _receive(state: SecretPaillierState, bodies: Sequence[Body]) -> int | None:
+def _receive(state: SecretPaillierState, bodies: Sequence[RoundBody]) -> int | None:
     """Take in the private parts; return the sender of a bad one, to complain about."""
     public, setting = state.public, state.setting
     if not _has_private(public):
@@ -266,7 +273,7 @@ def _receive(state: SecretPaillierState, bodies: Sequence[Body]) -> int | None:
 
 
 def _unseal(
-    setting: Setting, public: PublicState, key: SealingKey, sender: int, receiver: int, body: Body
+    setting: RunSetting, public: PublicState, key: SealingKey, sender: int, receiver: int, body: RoundBody
 ) -> bytes:
     try:
         return key.open(body.sealed[receiver - 1], _where(setting, public.round, sender, receiver))
@@ -274,7 +281,9 @@ def _unseal(
         raise Malformed("The sealed part does not open.") from None
 
 
-def _judge_complaint(setting: Setting, plaintiff: int, body: Body, rounds: Sequence[Sequence[bytes]]) -> int:
+def _judge_complaint(
+    setting: RunSetting, plaintiff: int, body: RoundBody, rounds: Sequence[Sequence[bytes]]
+) -> int:
     """Return who is wrong: the accused if the opened channel shows a bad part, else the plaintiff."""
     accused, secret = body.public[0] if body.public else 0, body.public[1:]
     if accused not in setting.shape.members or accused == plaintiff or len(secret) != 32:
@@ -295,7 +304,7 @@ def _judge_complaint(setting: Setting, plaintiff: int, body: Body, rounds: Seque
     return plaintiff
 
 
-def _extend_transcript(setting: Setting, public: PublicState, sent: Sequence[bytes]) -> None:
+def _extend_transcript(setting: RunSetting, public: PublicState, sent: Sequence[bytes]) -> None:
     hasher = hashlib.sha256(b"anofel/1/paillier/transcript")
     if public.transcript:
         hasher.update(bytes.fromhex(public.transcript))

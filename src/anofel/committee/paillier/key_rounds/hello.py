@@ -5,13 +5,18 @@ from collections.abc import Sequence
 
 from anofel.committee.paillier.arithmetic.randomness import SeededRandomness
 from anofel.committee.paillier.key_rounds.phase import PublicOnly
-from anofel.committee.paillier.key_rounds.state import PublicState, RunStopped, SecretPaillierState, Setting
+from anofel.committee.paillier.key_rounds.state import (
+    PublicState,
+    RunSetting,
+    RunStopped,
+    SecretPaillierState,
+)
 from anofel.committee.sealing import KEY_LENGTH, SealingKey, seal
 
 COMMITMENT_BYTES = 32
 
 
-def seed_commitment(setting: Setting, member: int, seed: bytes) -> bytes:
+def seed_commitment(setting: RunSetting, member: int, seed: bytes) -> bytes:
     """Return the hash that binds a member to its seed."""
     prefix = b"anofel/1/paillier/seed" + setting.run.run_id + bytes([member])
     return hashlib.sha256(prefix + seed).digest()
@@ -31,7 +36,7 @@ class Hello(PublicOnly):
         commitment = seed_commitment(state.setting, state.member, state.seed)
         return commitment + sealing_key(state.seed).public(), []
 
-    def publish(self, setting: Setting, public: PublicState, parts: Sequence[bytes]) -> str:  # noqa: ARG002
+    def publish(self, setting: RunSetting, public: PublicState, parts: Sequence[bytes]) -> str:  # noqa: ARG002
         """Keep everybody's keys; one that nothing can be sealed to is refused at once."""
         wrong = [i for i, part in enumerate(parts, 1) if not _usable(part)]
         if wrong:

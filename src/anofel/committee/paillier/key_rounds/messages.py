@@ -30,7 +30,7 @@ class SecretDraft(Kept):
 
 
 @dataclass(frozen=True, slots=True)
-class Body:
+class RoundBody:
     """A parsed body (sent)."""
 
     kind: Kind
@@ -46,7 +46,7 @@ class Body:
         return writer.done()
 
     @classmethod
-    def from_bytes(cls, data: bytes) -> "Body":
+    def from_bytes(cls, data: bytes) -> "RoundBody":
         """Decode. Raises ``Malformed``."""
         reader = IntegerReader(data)
         kind, public = reader.number(1), reader.framed()
@@ -57,12 +57,12 @@ class Body:
         return cls(Kind(kind), public, sealed)
 
 
-def parse(sent: Sequence[bytes], num_members: int) -> list[Body]:
+def parse(sent: Sequence[bytes], num_members: int) -> list[RoundBody]:
     """Parse one round, given by member. Raises ``KeyGenerationFailed`` with malformed senders."""
     bodies, wrong = [], []
     for sender, data in enumerate(sent, 1):
         try:
-            body = Body.from_bytes(data)
+            body = RoundBody.from_bytes(data)
         except Malformed:
             wrong.append(sender)
             continue

@@ -23,7 +23,7 @@ from anofel.committee.paillier.key_rounds.sieve import (
     refuse_public,
 )
 from anofel.committee.paillier.key_rounds.sizes import TINY_MODULUS
-from anofel.committee.paillier.key_rounds.state import PublicState, SecretPaillierState, Setting
+from anofel.committee.paillier.key_rounds.state import PublicState, RunSetting, SecretPaillierState
 
 FIRST_TRIAL_BOUND = 1 << 13
 """Primes divided by first; the rest of SMALL_FACTOR_BOUND takes a hundred times as long."""
@@ -61,7 +61,7 @@ def _place(state: SecretPaillierState, residue: int, name: str) -> int:
     return mpz(least + source.below(steps) * sizes.step)
 
 
-def _public_residue(setting: Setting, name: str) -> int:
+def _public_residue(setting: RunSetting, name: str) -> int:
     """Return public coins: a unit modulo TINY_MODULUS that is 3 modulo 4."""
     transcript = (
         Transcript("anofel/1/paillier/candidate")
@@ -96,11 +96,11 @@ class ModulusDeal:
         size = width(sizes.field.bit_length())
         return b"", [encode(column, size) for column in columns]
 
-    def _read(self, setting: Setting, public: PublicState, data: bytes) -> list[int]:
+    def _read(self, setting: RunSetting, public: PublicState, data: bytes) -> list[int]:
         field = setting.sizes.field
         return decode(data, width(field.bit_length()), 3 * public.num_candidates, field)
 
-    def check_private(self, setting: Setting, public: PublicState, sender: int, data: bytes) -> None:  # noqa: ARG002
+    def check_private(self, setting: RunSetting, public: PublicState, sender: int, data: bytes) -> None:  # noqa: ARG002
         """Every value is reduced modulo the field."""
         self._read(setting, public, data)
 
@@ -110,7 +110,7 @@ class ModulusDeal:
         values = product_shares([self._read(state.setting, state.public, part) for part in parts], field)
         state.stash["products"] = encode(values, width(field.bit_length())).hex()
 
-    def publish(self, setting: Setting, public: PublicState, parts: Sequence[bytes]) -> str:  # noqa: ARG002
+    def publish(self, setting: RunSetting, public: PublicState, parts: Sequence[bytes]) -> str:  # noqa: ARG002
         """Nothing is public yet."""
         refuse_public(parts)
         return "modulus-open"
@@ -125,7 +125,7 @@ class ModulusOpen(PublicOnly):
         """Show the product shares."""
         return bytes.fromhex(state.stash.pop("products")), []
 
-    def publish(self, setting: Setting, public: PublicState, parts: Sequence[bytes]) -> str:
+    def publish(self, setting: RunSetting, public: PublicState, parts: Sequence[bytes]) -> str:
         """Interpolate, check length and residue, divide by small primes."""
         sizes, count = setting.sizes, public.num_candidates
         columns = [read_values(part, count, sizes.field, sender) for sender, part in enumerate(parts, 1)]
@@ -142,7 +142,7 @@ def _plausible(modulus: int, bits: int) -> bool:
     return gcd(modulus, primorial(FIRST_TRIAL_BOUND)) == 1 and gcd(modulus, primorial()) == 1
 
 
-def next_batch(setting: Setting, public: PublicState) -> str:
+def next_batch(setting: RunSetting, public: PublicState) -> str:
     """Forget the batch and begin another one, or give up."""
     public.batch += 1
     public.sieved, public.survivors, public.passed = [], [], []

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from anofel.committee.paillier.key_rounds.state import PublicState, SecretPaillierState, Setting
+from anofel.committee.paillier.key_rounds.state import PublicState, RunSetting, SecretPaillierState
 
 
 class KeyPhase(Protocol):
@@ -19,7 +19,7 @@ class KeyPhase(Protocol):
         """Return the public part, and a private part for every member (or none at all)."""
         ...
 
-    def check_private(self, setting: Setting, public: PublicState, sender: int, data: bytes) -> None:
+    def check_private(self, setting: RunSetting, public: PublicState, sender: int, data: bytes) -> None:
         """Raise ``Malformed`` if a private part cannot be used."""
         ...
 
@@ -27,7 +27,7 @@ class KeyPhase(Protocol):
         """Keep what follows from everybody's private parts, which were checked."""
         ...
 
-    def publish(self, setting: Setting, public: PublicState, parts: Sequence[bytes]) -> str:
+    def publish(self, setting: RunSetting, public: PublicState, parts: Sequence[bytes]) -> str:
         """Learn from everybody's public parts and return the next phase's name.
 
         Raises ``Malformed`` through ``read_public``, or ``Fault``.
@@ -40,7 +40,7 @@ class PublicOnly:
 
     committed = False
 
-    def check_private(self, setting: Setting, public: PublicState, sender: int, data: bytes) -> None:
+    def check_private(self, setting: RunSetting, public: PublicState, sender: int, data: bytes) -> None:
         """Do nothing."""
 
     def receive(self, state: SecretPaillierState, parts: Sequence[bytes]) -> None:

@@ -12,7 +12,12 @@ from anofel.committee.paillier.arithmetic.modular import mpz
 from anofel.committee.paillier.arithmetic.randomness import SeededRandomness
 from anofel.committee.paillier.arithmetic.sharing import ModularOpening, deal_modular
 from anofel.committee.paillier.key_rounds.phase import PublicOnly
-from anofel.committee.paillier.key_rounds.state import PublicState, RunStopped, SecretPaillierState, Setting
+from anofel.committee.paillier.key_rounds.state import (
+    PublicState,
+    RunSetting,
+    RunStopped,
+    SecretPaillierState,
+)
 
 
 def own_residues(state: SecretPaillierState, batch: int) -> list[int]:
@@ -21,7 +26,7 @@ def own_residues(state: SecretPaillierState, batch: int) -> list[int]:
     return [mpz(_source(state, batch, k).below(modulus)) for k in range(state.setting.sizes.samples)]
 
 
-def good_samples(setting: Setting, public: PublicState) -> list[list[int]]:
+def good_samples(setting: RunSetting, public: PublicState) -> list[list[int]]:
     """Return for every sieve prime the samples that are units modulo it, in order."""
     opened = [mpz(y) for y in public.sieved]
     return [[k for k, y in enumerate(opened) if y % prime] for prime in setting.sizes.sieve_primes]
@@ -60,11 +65,11 @@ class SieveDeal:
         size = width(modulus.bit_length())
         return b"", [encode(column, size) for column in columns]
 
-    def _read(self, setting: Setting, data: bytes) -> list[int]:
+    def _read(self, setting: RunSetting, data: bytes) -> list[int]:
         modulus = setting.sizes.sieve_modulus
         return decode(data, width(modulus.bit_length()), 3 * setting.sizes.samples, modulus)
 
-    def check_private(self, setting: Setting, public: PublicState, sender: int, data: bytes) -> None:  # noqa: ARG002
+    def check_private(self, setting: RunSetting, public: PublicState, sender: int, data: bytes) -> None:  # noqa: ARG002
         """Every value is reduced modulo M."""
         self._read(setting, data)
 
@@ -74,7 +79,7 @@ class SieveDeal:
         values = product_shares([self._read(state.setting, part) for part in parts], modulus)
         state.stash["products"] = encode(values, width(modulus.bit_length())).hex()
 
-    def publish(self, setting: Setting, public: PublicState, parts: Sequence[bytes]) -> str:  # noqa: ARG002
+    def publish(self, setting: RunSetting, public: PublicState, parts: Sequence[bytes]) -> str:  # noqa: ARG002
         """Nothing is public yet."""
         refuse_public(parts)
         return "sieve-open"
@@ -87,7 +92,7 @@ class SieveOpen(PublicOnly):
         """Show the product shares."""
         return bytes.fromhex(state.stash.pop("products")), []
 
-    def publish(self, setting: Setting, public: PublicState, parts: Sequence[bytes]) -> str:
+    def publish(self, setting: RunSetting, public: PublicState, parts: Sequence[bytes]) -> str:
         """Interpolate every sample."""
         sizes = setting.sizes
         columns = [

@@ -53,7 +53,7 @@ class RunStopped(Exception):
 
 
 @dataclass(frozen=True)
-class Setting:
+class RunSetting:
     """What is the same for a whole run at one member."""
 
     run: KeyGenerationRun
@@ -76,7 +76,7 @@ class Setting:
 class SecretPaillierState(Kept):
     """What one member keeps between two rounds (kept)."""
 
-    setting: Setting
+    setting: RunSetting
     member: int
     seed: bytes = field(repr=False)
     public: PublicState
@@ -137,7 +137,9 @@ class _StoredContent:
     body: str
 
 
-def read_state(data: bytes, make_setting: Callable[[KeyGenerationRun, int], Setting]) -> SecretPaillierState:
+def read_state(
+    data: bytes, make_setting: Callable[[KeyGenerationRun, int], RunSetting]
+) -> SecretPaillierState:
     """Read a state that ``to_bytes`` wrote. Raises ``KeyGenerationFailed`` if it is damaged."""
     reader = Reader(data)
     try:

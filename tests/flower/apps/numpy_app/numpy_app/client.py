@@ -22,7 +22,9 @@ def rows_of(partition: int) -> tuple[np.ndarray, np.ndarray]:
 @app.train()
 def train(msg: Message, context: Context) -> Message:
     """Train, or misbehave as the node's settings say."""
-    misbehave(str(context.node_config.get("misbehave", "")))
+    node = context.node_config
+    how = node.get(f"misbehave-{node.get('partition-id')}", node.get("misbehave", ""))
+    misbehave(str(how), str(node.get("anofel-rows", "")))
     features, wanted = rows_of(int(context.node_config["partition-id"]))
     weight, bias = (array.copy() for array in msg.content["arrays"].to_numpy_ndarrays())
     start = weight.copy()
@@ -43,7 +45,7 @@ def train(msg: Message, context: Context) -> Message:
     return Message(content=content, reply_to=msg)
 
 
-def misbehave(how: str) -> None:
+def misbehave(how: str, rows: str) -> None:
     """Do what an app must not be able to do, or must not be harmed by."""
     if how.startswith("look "):
         raise ValueError("seen" if os.path.exists(how[5:]) else "not seen")
@@ -58,6 +60,17 @@ def misbehave(how: str) -> None:
     if how == "raise":
         raise ValueError("row 3 is odd")
     if how == "hang":
+        time.sleep(3600)
+    if how.startswith("tell "):
+        with open(how[5:], "w") as file:
+            file.write(rows if os.path.exists(rows) else "")
+        time.sleep(3600)
+    if how.startswith("fork "):
+        child = os.fork()
+        if child == 0:
+            time.sleep(3600)
+        with open(how[5:], "w") as file:
+            file.write(str(child))
         time.sleep(3600)
     if how == "die":
         os._exit(7)
