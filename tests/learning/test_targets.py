@@ -2,6 +2,7 @@
 
 import csv
 import io
+import math
 from decimal import Decimal
 from itertools import combinations
 from pathlib import Path
@@ -20,6 +21,7 @@ from anofel.learning.losses import ClippedSquare, Hazard, Logistic, likelihoods,
 from anofel.learning.metrics import concordance
 from anofel.models.rules import first_model
 from anofel.privacy.plain_path import iterate
+from anofel.privacy.plan import Plan
 from anofel.simulation.rows import made_up_rows
 from anofel.studies.encoding import encode_table, encode_unlabelled
 from anofel.studies.table import RowDoesNotFit, Table
@@ -30,6 +32,8 @@ LENGTH = NumberTarget(kind="number", unit="days", low=Decimal(0), high=Decimal(1
 TIME = SurvivalTarget(
     kind="survival", unit="days", event="died", event_values=("no", "yes"), cuts=(30, 90, 365)
 )
+SURVIVING = 1 - 1 / (1 + math.exp(2.2))
+"""An interval, before anything was learned."""
 LISTS = ("label_values", "identifying", "unused")
 FEATURE = NumberColumn(kind="number", name="x", unit="", low=Decimal(-4), high=Decimal(4), outside="clip")
 
@@ -228,7 +232,7 @@ def test_the_commands_know_them(target: NumberTarget | SurvivalTarget, tmp_path:
     if target is LENGTH:
         assert (first["predicted"], first["unit"]) == ("0.000000", "days")
     else:
-        assert first["survival to 90 days"] == "0.250000"
+        assert first["survival to 90 days"] == f"{SURVIVING**2:.6f}"
     done = CliRunner().invoke(app, ["evaluate", *common, *rows])
     assert ("rmse" if target is LENGTH else "concordance") in done.output
     done = CliRunner().invoke(app, ["model", "show", *common])
@@ -236,10 +240,12 @@ def test_the_commands_know_them(target: NumberTarget | SurvivalTarget, tmp_path:
 
 
 def test_a_classifier_gives_numbers_and_expected_survival() -> None:
-    for target, expected in ((LENGTH, 0.0), (TIME, 0.5 + 0.25 + 0.125)):
+    for target, expected in ((LENGTH, 0.0), (TIME, SURVIVING + SURVIVING**2 + SURVIVING**3)):
         task = task_of(target)
         classifier = Classifier(first_model(task, trainer_of(task).initial()), task)
-        assert classifier.predict(np.array([["1"]], dtype=object)).tolist() == [expected]
+        assert classifier.predict(np.array([["1"]], dtype=object)).tolist() == pytest.approx(
+            [expected], abs=1e-5
+        )
         with pytest.raises(InvalidInput, match="no class"):
             classifier.score(np.array([["1"]], dtype=object), [0])
 
@@ -268,6 +274,19 @@ def test_clipped_survival_gradients_equal_the_loop_over_rows(hidden: tuple[int, 
             moved[name][place] -= 2 * step
             slope = (above - network.mean_loss(moved, inputs, labels)) / (2 * step)
             assert gradient[name][place] == pytest.approx(slope, abs=1e-6)
+
+
+@pytest.mark.parametrize("name", ["support2-stay", "nwtco-survival"])
+def test_the_examples_keep_to_nine_tenths(name: str) -> None:
+    task = Task.example(name)
+    assert 0.89 < Plan.of(task).epsilon(task.privacy.max_releases, "zero-out") <= 0.9
+
+
+def test_survival_starts_at_a_hazard_of_a_tenth_whatever_the_rows() -> None:
+    for hidden in ((), (4,)):
+        network = DenseNetwork(3, hidden=hidden, loss=Hazard(TIME))
+        surviving = network.probabilities(network.initial(), np.ones((1, 3)))
+        np.testing.assert_allclose(surviving[0], np.cumprod([0.9] * 3), atol=1e-3)
 
 
 def test_a_dense_network_without_a_loss_is_for_classes() -> None:

@@ -8,12 +8,14 @@ import pytest
 
 from anofel.learning import splits
 from anofel.learning.build import network_of
+from anofel.learning.evaluate import evaluate_on
+from anofel.learning.losses import answers_of
 from anofel.learning.metrics import auc
 from anofel.privacy.plain_path import iterate
 from anofel.privacy.plan import Plan
 from anofel.studies.catalogue import study_named
 from anofel.studies.fetch import fetch
-from anofel.studies.load import load_study
+from anofel.studies.load import chosen_rows, encoded, load_study
 from anofel.tasks.task import Task
 
 TASKS = Path(__file__).parents[2] / "src" / "anofel" / "tasks" / "examples"
@@ -30,7 +32,7 @@ SHAPES = {
 def load(name):
     if name in NEEDS and shutil.which(NEEDS[name]) is None:
         pytest.skip(f"{name} comes through {NEEDS[name]}, which is not installed")
-    fetch(study_named(name), lambda *_: None)
+    fetch(study_named(name))
     return load_study(study_named(name))
 
 
@@ -64,3 +66,17 @@ def test_nwtco_with_16_clients_at_record_level_nine_tenths():
     *_, (model, _) = iterate(task, splits.iid(train, 16, 1), 30)
     scores = network_of(task).logits(model.parameters(), test.inputs())[:, 0]
     assert auc(scores, test.labels) >= 0.66  # 0.70 in one place without privacy
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "measure"), [("support2-stay", "rmse"), ("nwtco-survival", "concordance")])
+def test_the_examples_of_a_number_and_of_survival_learn(name, measure):
+    task = Task.example(name)
+    load(task.study)
+    train, test = map(encoded, chosen_rows(task.study, task.schema))
+    *_, (model, _) = iterate(task, splits.iid(train, 16, 1), task.privacy.max_releases)
+    found = evaluate_on(task, test)(model)[measure]
+    if measure == "rmse":
+        assert found < 0.99 * answers_of(test).std()  # 0.97 without privacy
+    else:
+        assert found > 0.6  # 0.69 without privacy

@@ -50,7 +50,10 @@ class DenseNetwork:
         return len(self.hidden) + 1
 
     def initial(self, seed: int = 0) -> dict[str, Matrix]:
-        """Zero for logistic regression; Glorot-uniform hidden layers from a public seed otherwise."""
+        """Zero for logistic regression; Glorot-uniform hidden layers from a public seed otherwise.
+
+        The last biases start where the loss says.
+        """
         rng = np.random.default_rng(seed)
         parameters = {}
         for layer, (inputs, outputs) in enumerate(pairwise(self.widths)):
@@ -58,7 +61,7 @@ class DenseNetwork:
             is_last = layer == self.layers - 1
             rows = self.objective.scores if is_last else outputs
             parameters[f"layer{layer}.weight"] = rng.uniform(-limit, limit, (rows, inputs))
-            parameters[f"layer{layer}.bias"] = np.zeros(outputs)
+            parameters[f"layer{layer}.bias"] = np.full(outputs, self.objective.start if is_last else 0.0)
         return parameters
 
     def _forward(self, parameters: Parameters, inputs: Matrix) -> list[Matrix]:

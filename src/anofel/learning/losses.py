@@ -35,6 +35,10 @@ class Loss(Protocol):
     def scores(self) -> int:
         """How many weights of the last layer a feature has: one for each output, or one shared by all."""
 
+    @property
+    def start(self) -> float:
+        """What a linear model says before it learned anything."""
+
     def gradient(self, outputs: Matrix, labels: Labels) -> Matrix:
         """Give the gradient of each row's loss in its outputs."""
 
@@ -60,6 +64,8 @@ class Logistic:
     def scores(self) -> int:
         """Each output has weights of its own."""
         return self.outputs
+
+    start = 0.0
 
     def gradient(self, outputs: Matrix, labels: Labels) -> Matrix:
         """Give probabilities minus what was observed."""
@@ -98,6 +104,7 @@ class ClippedSquare:
 
     outputs = 1
     scores = 1
+    start = 0.0
 
     def gradient(self, outputs: Matrix, labels: Labels) -> Matrix:
         """Give the error, clipped to −1 … 1."""
@@ -135,6 +142,8 @@ class Hazard:
         return len(self.target.cuts)
 
     scores = 1
+    start = -2.2
+    """A hazard of a tenth in each interval: events are rare, and the way there from a half is long."""
 
     def gradient(self, outputs: Matrix, labels: Labels) -> Matrix:
         """Give hazards minus what happened, where a row was at risk."""

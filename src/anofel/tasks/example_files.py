@@ -11,10 +11,12 @@ EXAMPLES: Final = (
     "mnist-four",
     "mnist-lenet5",
     "nwtco",
+    "nwtco-survival",
     "own-module",
     "scikit-learn",
     "small",
     "support2",
+    "support2-stay",
 )
 _PROGRAMS: Final = {
     "custom": "custom_model.py",
