@@ -236,8 +236,10 @@ def write_page(directory: Path = RESULTS, page: Path = PAGE) -> None:
         *CARE.splitlines(),
         "",
     ]
-    for path in sorted(directory.glob("*.json")):
-        lines += _section(json.loads(path.read_text()))
+    results = [json.loads(path.read_text()) for path in sorted(directory.glob("*.json"))]
+    lines += [*_costs(results), *_remedies(results)]
+    for result in results:
+        lines += _section(result)
     page.write_text("\n".join(lines).rstrip() + "\n")
 
 
@@ -262,7 +264,7 @@ def _section(result: dict[str, Any]) -> list[str]:
     if result["experiment"] in PAPER_ACCURACY:
         figure = PAPER_ACCURACY[result["experiment"]]
         lines.append(f"| the paper's figure | | 0.9 by its own formula | {figure:.4f} | | | |")
-    lines += ["", *_spread(result), *_overhead(result)]
+    lines += ["", *_spread(result)]
     seeds = sorted({run["seed"] for part in result["variants"] for run in part["runs"]})
     lines += [f"`{result['command']}`, seeds {', '.join(map(str, seeds))}, one thread."]
     machines = [
@@ -314,32 +316,75 @@ def _spread(result: dict[str, Any]) -> list[str]:
     return [*lines, ""]
 
 
-def _overhead(result: dict[str, Any]) -> list[str]:
-    if not result["encrypted"]:
+COSTS = """\
+## What anonymity costs a client
+
+Of one client in one iteration through the encrypted protocol, two tasks in its bundle. All else is the digest
+of its data, its ledger, noise, the proof of membership, encryption to two committees, the contribution proof
+and the signature. The paper has 512 clients, trains on a GPU and does the rest with 8 threads; its shares
+follow from its statement how much of the whole the proof alone is, and its bytes are of one task."""
+
+
+def _costs(results: list[dict[str, Any]]) -> list[str]:
+    """Hold what a client does for anonymity beside its training, and beside the paper's."""
+    checks = [(result, check) for result in results for check in result["encrypted"]]
+    if not checks:
         return []
     lines = [
-        "Through the encrypted protocol, seconds of CPU of one client in one iteration. All else is the",
-        "digest of its data, its ledger, noise, proof, encryption to two committees, signature.",
+        *COSTS.splitlines(),
         "",
-        "| clients | iterations | parameters | integers | training | all else | share of training |",
-        "|---|---|---|---|---|---|---|",
+        "| experiment | clients | parameters | integers | training, s of CPU | all else | of training "
+        "| sends | the paper: of training | sends |",
+        "|---|---|---|---|---|---|---|---|---|---|",
     ]
-    for check in result["encrypted"]:
+    for result, check in checks:
         ratio = check["overhead_seconds"] / max(check["train_seconds"], 1e-9)
         share = f"{ratio:.0%}" if ratio < MEANINGFUL else "–"
         same = "as in the plain path" if check["same_integers"] else "OTHERS"
+        quoted = next((one for one in BENCHMARKS.values() if one.kind == result["kind"]), None)
+        paper = "– | –"
+        if quoted is not None:
+            derived = quoted.beside_training / quoted.training
+            paper = f"{derived:.0%} ({quoted.data}) | {quoted.client_bytes / 1e6:.1f} MB"
+        sent = f"{check['client_bytes'] / 1e6:.2f} MB" if "client_bytes" in check else "–"
         lines.append(
-            f"| {check['clients']} | {check['iterations']} | {check['parameters']:,} | {same} "
-            f"| {check['train_seconds']:.3f} | {check['overhead_seconds']:.3f} | {share} |"
+            f"| {result['experiment']} | {check['clients']} | {check['parameters']:,} | {same} "
+            f"| {check['train_seconds']:.3f} | {check['overhead_seconds']:.3f} | {share} | {sent} | {paper} |"
         )
-    lines.append("")
-    quoted = next((one for one in BENCHMARKS.values() if one.kind == result["kind"]), None)
-    if quoted is not None:
-        derived = quoted.beside_training / quoted.training
-        lines += [
-            f"The paper ({quoted.data}, 512 clients, training on a GPU, the rest on 8 threads): proof",
-            f"and encryption take {derived:.0%} of the training, derived from its statement that the proof",
-            f"alone is {quoted.proof_share:.0%} of the whole.",
-            "",
-        ]
-    return lines
+    return [*lines, ""]
+
+
+REMEDIES = """\
+## What helps where rows are not IID
+
+Quality at the end, the mean of the runs; in brackets the lowest and the highest. All in integers
+and without noise, with the same iterations and the same rate of the clients."""
+
+
+def _remedies(results: list[dict[str, Any]]) -> list[str]:
+    """One table of what is held against rows that are not IID: an experiment is a column."""
+    columns = [result for result in results if result.get("remedies")]
+    if not columns:
+        return []
+    lines = [
+        *REMEDIES.splitlines(),
+        "",
+        "| | " + " | ".join(f"{result['title'].partition(':')[0]}" for result in columns) + " |",
+        "|---|" + "---|" * len(columns),
+    ]
+    for name in dict.fromkeys(part["name"] for result in columns for part in result["variants"]):
+        found = [_named(result, name) for result in columns]
+        lines.append(f"| {name} | " + " | ".join(map(_with_range, found)) + " |")
+    return [*lines, ""]
+
+
+def _named(result: dict[str, Any], name: str) -> dict[str, Any] | None:
+    return next((part for part in result["variants"] if part["name"] == name), None)
+
+
+def _with_range(variant: dict[str, Any] | None) -> str:
+    if variant is None:
+        return "–"
+    ends = _ends(variant)
+    spread = f" ({min(ends):.3f} – {max(ends):.3f})" if len(ends) > 1 else ""
+    return f"{statistics.fmean(ends):.3f}{spread}"

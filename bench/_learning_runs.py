@@ -51,6 +51,8 @@ class Step:
     """What a stopped run needs to go on."""
     train_seconds: float = 0.0
     overhead_seconds: float = 0.0
+    client_bytes: int = 0
+    """What one client sends."""
 
 
 class Judge:
@@ -198,10 +200,10 @@ class EncryptedRun:
 
     def iterate(self, judge: Judge) -> tuple[Step, bool]:
         world, count = self.world, len(self.clients)
-        total, training, overhead = np.zeros(self.plan.dimension, np.int64), 0.0, 0.0
+        total, training, overhead, sent = np.zeros(self.plan.dimension, np.int64), 0.0, 0.0, 0
         posted = self.model.to_bytes()
         for client, certified, ledger in self.clients:
-            update, trained, beside = self._submit(client, certified, ledger, posted)
+            update, trained, beside, sent = self._submit(client, certified, ledger, posted)
             training, overhead, total = training + trained, overhead + beside, total + update
         iteration = world.bundle().iterations
         world.blocks_until(Phase.CLOSED)
@@ -214,13 +216,14 @@ class EncryptedRun:
             judge.score(self.model.parameters()),
             train_seconds=training / count,
             overhead_seconds=overhead / count,
+            client_bytes=sent,
         )
         return step, self.model.to_bytes() == plain.to_bytes()
 
     def _submit(
         self, client: ClientOfTest, certified: CertifiedDataset, ledger: Ledger, posted: bytes
-    ) -> tuple[Integers, float, float]:
-        """All that a client computes in an iteration; returns seconds of training and of everything else."""
+    ) -> tuple[Integers, float, float, int]:
+        """All that a client computes in an iteration: seconds of training, of everything else, and bytes."""
         world, start = self.world, time.process_time()
         self.floors.check_task(self.plan, len(self.clients))
         watch = Stopwatch(trainer_of(self.task))
@@ -254,7 +257,8 @@ class EncryptedRun:
         posting = post_submission(world.board, sealed)
         done = time.process_time()
         world.board.post(posting)
-        return update, watch.seconds, done - start - 2 * storing - watch.seconds
+        sent = len(posting.data) + sum(map(len, sealed.payloads))
+        return update, watch.seconds, done - start - 2 * storing - watch.seconds, sent
 
     def _open_next(self) -> None:
         world = self.world

@@ -19,6 +19,16 @@ MOMENTUM = 58_982
 
 
 @dataclass(frozen=True, kw_only=True)
+class Remedy:
+    """What a task changes where rows are not IID; nothing for the plain mean."""
+
+    name: str
+    training: dict[str, Any] = field(default_factory=dict)
+    rule: dict[str, Any] = field(default_factory=dict)
+    weights: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Experiment:
     """One command. `rows` shortens the training set, and is labelled in the results."""
 
@@ -46,6 +56,10 @@ class Experiment:
     clipping_norm: str = "1"
     record: dict[str, Any] | None = None
     """Iterations, records in a batch, clipping norm and learning rate of the variant ``record``."""
+    epsilons: tuple[float, ...] = (EPSILON,)
+    """For which the variant ``record`` runs."""
+    remedies: tuple[Remedy, ...] = ()
+    """Held beside each other without noise, and nothing else then."""
     transform: str = "none"
     """Of the schema's images."""
     private: bool = False
@@ -62,6 +76,11 @@ class Experiment:
     """Whether every iteration goes through the encrypted protocol, or one for comparison."""
     shortened: str = ""
     bars: tuple[tuple[str, float], ...] = ()
+
+    @property
+    def compares_counts(self) -> bool:
+        """Whether both units run with each number of clients, over plain integers."""
+        return not self.encrypted and (self.target is not None or len(self.clients) > 1)
 
     @property
     def unprotected_iterations(self) -> int:
@@ -86,21 +105,44 @@ _RESNET20: dict[str, Any] = {
     "cosine": True,
 }
 
+_SQUEEZENET: dict[str, Any] = {
+    "kind": "squeezenet-gn",
+    "learning_rate": "0.003",
+    "central_learning_rate": "0.002",
+    "momentum": "0.9",
+    "batch_size": 16,
+    "clipping_norm": "2",
+}
+
 _LINEAR: dict[str, Any] = {
     "kind": "logistic",
     "transform": "scattering",
     "private": True,
     "iterations": 1,
+    "epsilons": (EPSILON, 3.0),
 }
 _SURVIVAL: dict[str, Any] = {
     "kind": "logistic",
     "clients": (16, 128, 512),
-    "iterations": 10,
-    "open_iterations": 100,
-    "clipping_norm": "0.25",
 }
 _PRIVATE: dict[str, Any] = {"clipping_norm": "0.1", "scale_bits": 20, "batch": 8192, "rate": Decimal(20)}
 """Gradients are divided by the clipping norm: a rate says how far the model moves if all point one way."""
+
+_REMEDIES = (
+    Remedy(name="plain mean"),
+    Remedy(name="FedProx", training={"proximal": "0.1"}),
+    Remedy(name="momentum", rule={"lr_num": 1, "lr_den": 4, "momentum": MOMENTUM}),
+    Remedy(name="FedAdam", rule={"kind": "integer-adam", "lr_num": 1, "lr_den": 100, "momentum": MOMENTUM}),
+    Remedy(name="weighted mean", weights={"most": 2500}),
+)
+_NONIID: dict[str, Any] = {
+    "kind": "lenet5",
+    "iterations": 25,
+    "learning_rate": "0.02",
+    "rows": 10_000,
+    "remedies": _REMEDIES,
+    "shortened": "10,000 of 60,000 images, so that three seeds of each take an hour",
+}
 
 EXPERIMENTS = (
     Experiment(
@@ -114,6 +156,7 @@ EXPERIMENTS = (
         central_learning_rate="0.01",
         momentum="0.9",
         record={"iterations": 150, "batch": 4096, "clipping_norm": "1", "rate": Decimal("0.45")},
+        epsilons=(EPSILON, 3.0),
         bars=(("no DP", 0.989), ("record", 0.94)),
     ),
     Experiment(
@@ -146,6 +189,27 @@ EXPERIMENTS = (
         iterations=25,
         learning_rate="0.02",
         record={"iterations": 100, "batch": 4096, "clipping_norm": "1", "rate": Decimal("0.45")},
+    ),
+    Experiment(
+        name="mnist-remedies",
+        title="LeNet5 on MNIST, 16 clients, sorted by label: what helps the mean",
+        study="mnist",
+        split="by-label",
+        **_NONIID,
+    ),
+    Experiment(
+        name="fashion-remedies",
+        title="LeNet5 on Fashion-MNIST, 16 clients, sorted by label: what helps the mean",
+        study="fashion-mnist",
+        split="by-label",
+        **_NONIID,
+    ),
+    Experiment(
+        name="fashion-skewed",
+        title="LeNet5 on Fashion-MNIST, 16 clients, labels and sizes skewed: what helps the mean",
+        study="fashion-mnist",
+        split="dirichlet:0.1",
+        **_NONIID,
     ),
     Experiment(
         name="cifar-resnet20",
@@ -202,15 +266,28 @@ EXPERIMENTS = (
         name="cifar-squeezenet",
         title="SqueezeNet on CIFAR-10, 16 clients, IID",
         study="cifar-10",
-        kind="squeezenet-gn",
         iterations=5,
-        learning_rate="0.003",
-        central_learning_rate="0.002",
-        momentum="0.9",
-        batch_size=16,
-        clipping_norm="2",
         rows=8_000,
+        **_SQUEEZENET,
         shortened="8,000 of 50,000 images and 5 iterations, what two cores do in an hour",
+    ),
+    Experiment(
+        name="tiny-squeezenet",
+        title="SqueezeNet on TinyImageNet, 16 clients, IID",
+        study="tiny-imagenet",
+        iterations=25,
+        **_SQUEEZENET,
+    ),
+    Experiment(
+        name="mnist-clients",
+        title="LeNet5 on MNIST, private for a client, with 512 and 5,000 clients",
+        study="mnist",
+        kind="lenet5",
+        clients=(512, 5000),
+        iterations=25,
+        learning_rate="0.05",
+        central_learning_rate="0.01",
+        momentum="0.9",
     ),
     Experiment(
         name="support2",
@@ -232,8 +309,10 @@ EXPERIMENTS = (
         study="support2",
         time="d.time",
         target=_target("death", (7, 30, 90, 180, 365, 730, 1460)),
-        rate=8,
-        peer_rate=2,
+        iterations=10,
+        open_iterations=500,
+        clipping_norm="0.1",
+        rate=16,
         record={"iterations": 60, "batch": 0, "clipping_norm": "1", "rate": Decimal(2)},
         **_SURVIVAL,
     ),
@@ -243,8 +322,11 @@ EXPERIMENTS = (
         study="nwtco",
         time="edrel",
         target=_target("rel", (120, 200, 300, 500, 800, 1825)),
-        rate=8,
-        peer_rate=2,
+        iterations=10,
+        open_iterations=300,
+        clipping_norm="0.1",
+        rate=16,
+        peer_rate=8,
         record={"iterations": 60, "batch": 0, "clipping_norm": "1", "rate": Decimal(2)},
         **_SURVIVAL,
     ),
@@ -268,20 +350,39 @@ def variants_of(experiment: Experiment) -> tuple[str, ...]:
     """The parts of an experiment that ``--only`` can name."""
     if experiment.encrypted:
         return ("central", "federated", "client", "spread")
-    record = ("record",) if experiment.record else ()
+    record = tuple(map(record_name, experiment.epsilons)) if experiment.record else ()
     if experiment.private:
         return record
-    if experiment.target is not None:
-        return ("central", "federated", "client", "record")
+    if experiment.remedies:
+        return tuple(remedy.name for remedy in experiment.remedies)
+    if experiment.compares_counts:
+        return ("central", "federated", "client", *record)
     return ("central", "federated", "no DP", "client", "paper", *record, "encrypted")
+
+
+def record_name(epsilon: float) -> str:
+    """Name the variant ``record`` at an ε; the usual one goes without saying."""
+    return "record" if epsilon == EPSILON else f"record, ε = {epsilon:g}"
 
 
 def experiment_named(name: str) -> Experiment:
     return next(experiment for experiment in EXPERIMENTS if experiment.name == name)
 
 
-def task_of(experiment: Experiment, unit: str, clients: int, records: int) -> Task:
-    """The task of one variant; ``none`` clips so widely that nothing is clipped."""
+def task_of(
+    experiment: Experiment,
+    unit: str,
+    clients: int,
+    records: int,
+    *,
+    epsilon: float = EPSILON,
+    remedy: Remedy | None = None,
+    seed: int = 0,
+) -> Task:
+    """The task of one variant; ``none`` clips so widely that nothing is clipped.
+
+    ``seed`` is that of the first model, and of the order of the batches.
+    """
     iterations, training = experiment.iterations, _training(experiment)
     rule: dict[str, Any] = {
         "lr_num": experiment.peer_rate if unit == "none" else experiment.rate,
@@ -326,16 +427,20 @@ def task_of(experiment: Experiment, unit: str, clients: int, records: int) -> Ta
         }
     document = {
         "task": {"name": f"{experiment.name}-{unit}", "study": experiment.study},
-        "model": {"kind": experiment.kind, "scale_bits": scale_bits},
+        "model": {"kind": experiment.kind, "scale_bits": scale_bits, "seed": seed},
         "training": training,
         "rule": rule,
         "privacy": privacy,
     }
+    if remedy is not None:
+        document |= {"training": training | remedy.training, "rule": rule | remedy.rule}
+        if remedy.weights:
+            document["weights"] = remedy.weights
     if experiment.transform != "none" or experiment.target is not None:
         document["schema"] = json.loads(canonical_json(schema_of(experiment).document()))
     task = read_task(document)
     if unit in ("client", "record"):
-        noise = noise_multiplier(Plan.of(task), EPSILON, "zero-out")
+        noise = noise_multiplier(Plan.of(task), epsilon, "zero-out")
         task = replace(task, privacy=replace(task.privacy, noise_multiplier=noise))
     return task
 
@@ -352,10 +457,10 @@ def schema_of(experiment: Experiment) -> Schema:
     return replace(schema, label=experiment.time, label_values=(), target=experiment.target, unused=unused)
 
 
-def central_task_of(experiment: Experiment, records: int) -> Task:
+def central_task_of(experiment: Experiment, records: int, seed: int = 0) -> Task:
     """The task of all rows in one place."""
     changes = {"learning_rate": experiment.central_learning_rate or experiment.learning_rate}
-    return task_of(replace(experiment, **changes), "none", experiment.clients[0], records)
+    return task_of(replace(experiment, **changes), "none", experiment.clients[0], records, seed=seed)
 
 
 def _training(experiment: Experiment) -> dict[str, Any]:

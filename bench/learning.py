@@ -5,13 +5,14 @@ Run: python bench/learning.py EXPERIMENT [--iterations N] [--rows N] [--only VAR
      python bench/learning.py list | page
 
 Variants: central (all rows in one place) and federated (plain averaging) as peers; no DP, client, record
-(both at ε = 0.9, δ = 1e-5) and paper (the paper's formulas, which prove nothing) over the integers that a
-deployment encrypts. One iteration, or for the medical studies every one, goes through the real encrypted
-protocol and must give the same integers. The medical studies also say how far noise scatters the end of a
+(both at ε = 0.9, δ = 1e-5; record for some at ε = 3 too) and paper (the paper's formulas, which prove
+nothing) over the integers that a deployment encrypts. Where rows are not IID, what is said to help the mean
+stands beside it, without noise. One iteration, or for the medical studies every one, goes through the real
+encrypted protocol and must give the same integers. The medical studies also say how far noise scatters the end of a
 run: spread repeats it over plain integers. Results are written part by part: --only PART does one again and
 keeps the others. With --checkpoints DIR a run that was stopped, however, goes on from its last iteration
-when the same command is given again, and says what it still needs; the encrypted parts and spread begin
-anew. Data: anofel study fetch; networks: anofel[torch].
+when the same command is given again, and says what it still needs; the encrypted parts, spread and the linear
+models on scattering features begin anew. Data: anofel study fetch; networks: anofel[torch].
 """
 
 import argparse
@@ -32,10 +33,13 @@ from _learning_report import RESULTS, machine, write, write_page, write_readme
 from _learning_resume import Checkpoint, Saved
 from _learning_runs import Judge, Step, central, encrypted, federated, integers
 from _learning_tasks import (
+    EPSILON,
     EXPERIMENTS,
     Experiment,
+    Remedy,
     central_task_of,
     experiment_named,
+    record_name,
     schema_of,
     task_of,
     variants_of,
@@ -177,7 +181,7 @@ class Run:
                 "name": name,
                 "epsilon": epsilon,
                 "iterations": iterations or len(scores),
-                "task": task.digest().hex(),
+                "task": _with_seed(task, 0).digest().hex(),
                 "runs": [run],
             }
         )
@@ -193,21 +197,31 @@ class Run:
             suffix = f", {clients} clients" if len(self.experiment.clients) > 1 else ""
             if self.experiment.encrypted:
                 self.run_encrypted(parts, suffix)
-            elif self.experiment.target is not None:
-                self.run_survival(parts, suffix)
+            elif self.experiment.private:
+                self.run_private(parts)
+            elif self.experiment.remedies:
+                self.run_remedies(parts)
+            elif self.experiment.compares_counts:
+                self.run_count(parts, suffix)
             else:
                 self.run_plain(parts)
 
+    def task(
+        self, unit: str, parts: list[Dataset], *, epsilon: float = EPSILON, remedy: Remedy | None = None
+    ) -> Task:
+        """Make the task of a variant, whose first model follows from the seed."""
+        records = max(map(len, parts))
+        return task_of(
+            self.experiment, unit, len(parts), records, epsilon=epsilon, remedy=remedy, seed=self.seed
+        )
+
     def run_plain(self, parts: list[Dataset]) -> None:
-        iterations, records = self.experiment.unprotected_iterations, max(map(len, parts))
+        iterations = self.experiment.unprotected_iterations
         run: Callable[..., Iterator[Step]]
-        if self.experiment.private:
-            self.run_private(parts, records)
-            return
-        open_task = task_of(self.experiment, "none", len(parts), records)
+        open_task = self.task("none", parts)
         judge = Judge(open_task, self.test)
         if self.wants("central"):
-            task = central_task_of(self.experiment, records)
+            task = central_task_of(self.experiment, max(map(len, parts)), self.seed)
             run = partial(central, task, self.train, judge, iterations)
             self.keep("central", "none", task, iterations, run)
         if self.wants("federated"):
@@ -216,37 +230,56 @@ class Run:
         if self.wants("no DP"):
             run = partial(integers, open_task, parts, judge, iterations, noise=False)
             self.keep("no DP", "none", open_task, iterations, run)
-        for unit in ("client", "paper", *(("record",) if self.experiment.record else ())):
+        for unit in ("client", "paper"):
             if self.wants(unit):
-                task = task_of(self.experiment, unit, len(parts), records)
-                releases = task.privacy.max_releases
-                run = partial(integers, task, parts, judge, releases, noise=True)
-                self.keep(unit, epsilon_of(task), task, releases, run)
+                self.keep_protected(unit, self.task(unit, parts), parts, judge)
+        self.run_records(parts, judge)
         if self.wants("encrypted"):
-            protected = task_of(self.experiment, "client", len(parts), records)
-            self.check_encrypted(protected, parts, judge, iterations=1)
+            self.check_encrypted(self.task("client", parts), parts, judge, iterations=1)
 
-    def run_survival(self, parts: list[Dataset], suffix: str) -> None:
+    def run_records(self, parts: list[Dataset], judge: Judge, suffix: str = "") -> None:
+        """Train record by record, once for each ε."""
+        for epsilon in self.experiment.epsilons if self.experiment.record else ():
+            if self.wants(record_name(epsilon)):
+                task = self.task("record", parts, epsilon=epsilon)
+                self.keep_protected(record_name(epsilon) + suffix, task, parts, judge)
+
+    def keep_protected(self, name: str, task: Task, parts: list[Dataset], judge: Judge) -> None:
+        releases = task.privacy.max_releases
+        run = partial(integers, task, parts, judge, releases, noise=True)
+        self.keep(name, epsilon_of(task), task, releases, run)
+
+    def run_count(self, parts: list[Dataset], suffix: str) -> None:
         """Both units beside plain averaging and all rows in one place, over plain integers."""
-        records, iterations = max(map(len, parts)), self.experiment.unprotected_iterations
-        open_task = task_of(self.experiment, "none", len(parts), records)
+        iterations, open_task = self.experiment.unprotected_iterations, self.task("none", parts)
         judge = Judge(open_task, self.test)
         if self.wants("central") and len(parts) == self.experiment.clients[0]:
-            run: Callable[..., Iterator[Step]] = partial(central, open_task, self.train, judge, iterations)
-            self.keep("central", "none", open_task, iterations, run)
+            task = central_task_of(self.experiment, max(map(len, parts)), self.seed)
+            run: Callable[..., Iterator[Step]] = partial(central, task, self.train, judge, iterations)
+            self.keep("central", "none", task, iterations, run)
         if self.wants("federated"):
             run = partial(federated, open_task, parts, judge, iterations)
             self.keep(f"federated{suffix}", "none", open_task, iterations, run)
-        for unit in ("client", "record"):
-            if self.wants(unit):
-                task = task_of(self.experiment, unit, len(parts), records)
-                releases = task.privacy.max_releases
-                run = partial(integers, task, parts, judge, releases, noise=True)
-                self.keep(f"{unit}{suffix}", epsilon_of(task), task, releases, run)
+        if self.wants("client"):
+            self.keep_protected(f"client{suffix}", self.task("client", parts), parts, judge)
+        self.run_records(parts, judge, suffix)
 
-    def run_private(self, parts: list[Dataset], records: int) -> None:
+    def run_remedies(self, parts: list[Dataset]) -> None:
+        """Hold the plain mean and what is said to help it beside each other, in integers, without noise."""
+        iterations = self.experiment.unprotected_iterations
+        for remedy in self.experiment.remedies:
+            if self.wants(remedy.name):
+                task = self.task("none", parts, remedy=remedy)
+                run = partial(integers, task, parts, Judge(task, self.test), iterations, noise=False)
+                self.keep(remedy.name, "none", task, iterations, run)
+
+    def run_private(self, parts: list[Dataset]) -> None:
         """Train record by record, and average the models of the second half: that costs no ε."""
-        task = task_of(self.experiment, "record", len(parts), records)
+        for epsilon in self.experiment.epsilons:
+            if self.wants(record_name(epsilon)):
+                self.run_averaged(record_name(epsilon), self.task("record", parts, epsilon=epsilon), parts)
+
+    def run_averaged(self, name: str, task: Task, parts: list[Dataset]) -> None:
         judge, releases, epsilon = Judge(task, self.test), task.privacy.max_releases, epsilon_of(task)
         begin, scores, averaged = time.process_time(), [], []
         models: list[IntegerModel] = []
@@ -255,17 +288,16 @@ class Run:
             if len(scores) > releases // 2:
                 models.append(IntegerModel.from_bytes(step.model))
                 averaged.append(round(judge.score(IntegerModel.average(models).parameters()), 6))
-            note(f"record: iteration {len(scores)} of {releases}, {step.score:.4f} {averaged[-1:]}")
+            note(f"{name}: iteration {len(scores)} of {releases}, {step.score:.4f} {averaged[-1:]}")
         seconds = time.process_time() - begin
-        self.add("record", epsilon, scores, task=task, seconds=seconds)
+        self.add(name, epsilon, scores, task=task, seconds=seconds)
         held = scores[: len(scores) - len(averaged)] + averaged
-        self.add("record, models averaged", epsilon, held, task=task, seconds=seconds)
+        self.add(f"{name}, models averaged", epsilon, held, task=task, seconds=seconds)
 
     def run_encrypted(self, parts: list[Dataset], suffix: str) -> None:
-        records, iterations = max(map(len, parts)), self.experiment.iterations
+        iterations = self.experiment.iterations
         run: Callable[..., Iterator[Step]]
-        task = task_of(self.experiment, "client", len(parts), records)
-        open_task = task_of(self.experiment, "none", len(parts), records)
+        task, open_task = self.task("client", parts), self.task("none", parts)
         judge = Judge(task, self.test)
         if self.wants("central") and len(parts) == self.experiment.clients[0]:
             run = partial(central, open_task, self.train, judge, iterations)
@@ -323,6 +355,8 @@ class Run:
                 "same_integers": same,
                 "train_seconds": float(np.median([step.train_seconds for step in steps])),
                 "overhead_seconds": float(np.median([step.overhead_seconds for step in steps])),
+                "client_bytes": steps[-1].client_bytes,
+                "machine": machine(),
             }
         )
         self.write()
@@ -334,6 +368,7 @@ class Run:
             "title": self.experiment.title,
             "kind": self.experiment.kind,
             "shortened": self.experiment.shortened,
+            "remedies": bool(self.experiment.remedies),
             "measure": measure_of(self.experiment, self.test),
             "command": self.command,
             "variants": self.variants,
@@ -367,6 +402,11 @@ def measure_of(experiment: Experiment, test: Dataset) -> str:
 def _machines(saved: Saved | None) -> tuple[str, ...]:
     """Describe the machines on which a part was and will be done."""
     return tuple(dict.fromkeys([*(saved.machines if saved else ()), json.dumps(machine(), sort_keys=True)]))
+
+
+def _with_seed(task: Task, seed: int) -> Task:
+    """Give the same task with another first model: runs of several seeds belong to one task."""
+    return replace(task, model=replace(task.model, seed=seed))
 
 
 def _end(variant: dict[str, Any]) -> float:
@@ -515,15 +555,29 @@ def changes(experiment: Experiment, options: argparse.Namespace) -> dict[str, An
     if options.clients is not None:
         changed["clients"] = tuple(options.clients)
     for name, value in options.set:
-        changed |= _setting(experiment, name, value)
+        changed |= _setting(replace(experiment, **changed), name, value)
     if changed:
         changed["shortened"] = "by the options of its command"
     return changed
 
 
+def _number(text: str) -> int | str:
+    """Read a whole number; anything else is what a task file writes as text."""
+    return int(text) if text.isdecimal() else text
+
+
 def _setting(experiment: Experiment, name: str, value: str) -> dict[str, Any]:
-    """Read one setting: of the experiment, of ``record.`` or of ``training.``."""
+    """Read one setting: of the experiment, of ``record.`` or ``training.``, or as ``REMEDY.rule.lr_den``."""
     table, dot, key = name.partition(".")
+    if any(remedy.name == table for remedy in experiment.remedies):
+        part, _, key = key.partition(".")
+        changed = [
+            replace(remedy, **{part: {**getattr(remedy, part), key: _number(value)}})
+            if remedy.name == table
+            else remedy
+            for remedy in experiment.remedies
+        ]
+        return {"remedies": tuple(changed)}
     if dot:
         old = getattr(experiment, table) or {}
         kind = type(old[key]) if key in old else str

@@ -25,12 +25,14 @@ def test_every_experiment_has_valid_tasks() -> None:
     from _learning_tasks import EXPERIMENTS, task_of
 
     sizes = {"lenet5": 61_706, "resnet20-gn": 273_258, "squeezenet-gn": 734_986}
+    tiny = {"tiny-squeezenet": 832_456}
     for experiment in EXPERIMENTS:
         for clients in experiment.clients:
             for unit in ("none", "paper"):
                 task = task_of(experiment, unit, clients, 3750)
                 assert task.privacy.min_clients == clients
-                assert task.model.parameters == sizes.get(experiment.kind, task.model.parameters)
+                wanted = tiny.get(experiment.name) or sizes.get(experiment.kind, task.model.parameters)
+                assert task.model.parameters == wanted
                 assert type(task).from_bytes(task.to_bytes()) == task
 
 
@@ -58,6 +60,7 @@ def test_the_page_says_what_the_results_say(tmp_path: Path) -> None:
     from _learning_report import write, write_page
 
     check = {"iterations": 1, "parameters": 61_706, "train_seconds": 2.0, "overhead_seconds": 0.5}
+    sent = {"client_bytes": 1_234_567}
     result = {
         "experiment": "mnist-iid",
         "title": "A title",
@@ -67,7 +70,7 @@ def test_the_page_says_what_the_results_say(tmp_path: Path) -> None:
         "command": "python bench/learning.py mnist-iid --rows 5",
         "variants": [variant("record", 0.5, 0.75, 0.7)],
         "encrypted": [
-            {**check, "clients": 16, "same_integers": True},
+            {**check, **sent, "clients": 16, "same_integers": True},
             {**check, "clients": 32, "same_integers": False},
         ],
         "spread": [{"clients": 16, "scores": [0.5, 0.9, 0.6]}],
@@ -81,10 +84,31 @@ def test_the_page_says_what_the_results_say(tmp_path: Path) -> None:
     assert "`client` again, 3 runs over plain integers" in page
     assert "| 16 | 0.5000 | 0.6000 | 0.9000 |" in page
     assert "**Shortened:** half of it." in page
-    assert "| 16 | 1 | 61,706 | as in the plain path | 2.000 | 0.500 | 25% |" in page
-    assert "| 32 | 1 | 61,706 | OTHERS | 2.000 | 0.500 | 25% |" in page
-    assert "encryption take 420% of the training" in page
+    paper = "420% (MNIST) | 9.2 MB |"
+    assert (
+        f"| mnist-iid | 16 | 61,706 | as in the plain path | 2.000 | 0.500 | 25% | 1.23 MB | {paper}" in page
+    )
+    assert f"| mnist-iid | 32 | 61,706 | OTHERS | 2.000 | 0.500 | 25% | – | {paper}" in page
+    assert "What helps" not in page, "no experiment holds remedies beside each other"
     assert f"Python {sys.version_info.major}.{sys.version_info.minor}" in page
+
+
+def test_remedies_stand_in_one_table(tmp_path: Path) -> None:
+    from _learning_report import write, write_page
+
+    for name, parts in {
+        "one": [variant("plain mean", 0.5), variant("plain mean", 0.7, seed=4), variant("FedProx", 0.8)],
+        "two": [variant("plain mean", 0.9)],
+    }.items():
+        fixed = {"experiment": name, "title": f"Study {name}: what helps", "kind": "lenet5", "command": "x"}
+        for part in parts:
+            result = {**fixed, "shortened": "", "measure": "accuracy", "remedies": True, "variants": [part]}
+            write({**result, "encrypted": [], "spread": []}, tmp_path)
+    write_page(tmp_path, tmp_path / "page.md")
+    page = (tmp_path / "page.md").read_text()
+    assert "| | Study one | Study two |" in page
+    assert "| plain mean | 0.600 (0.500 – 0.700) | 0.900 |" in page
+    assert "| FedProx | 0.800 | – |" in page
 
 
 def test_a_part_done_again_keeps_the_others(tmp_path: Path) -> None:
@@ -110,6 +134,113 @@ def test_a_part_done_again_keeps_the_others(tmp_path: Path) -> None:
     assert len(written()[0]["runs"]) == 1
     write(result(variant("a", 0.7, 0.8), command="another"), tmp_path)
     assert [part["name"] for part in written()] == ["a"]
+
+
+def images(experiment: Any, rows: int, classes: int = 10) -> Dataset:
+    from _learning_tasks import schema_of
+
+    schema, generator = schema_of(experiment), np.random.default_rng(0)
+    pixels = generator.integers(0, 256, (rows, *schema.row_shape)).astype(np.uint8)
+    return Dataset(pixels, generator.integers(0, classes, rows, dtype=np.int32), schema)
+
+
+def test_remedies_change_what_they_name(tmp_path: Path) -> None:
+    """Each changes the run of the same rows, and nothing but its task."""
+    pytest.importorskip("torch")
+    from _learning_tasks import experiment_named, task_of, variants_of
+    from learning import Run
+
+    whole = experiment_named("mnist-remedies")
+    tasks = {one.name: task_of(whole, "none", 16, 625, remedy=one) for one in whole.remedies}
+    plain = tasks["plain mean"]
+    assert tasks["FedProx"].training.proximal
+    assert tasks["momentum"].rule.momentum
+    assert tasks["FedAdam"].rule.kind == "integer-adam"
+    assert tasks["weighted mean"].weights is not None
+    for task in tasks.values():
+        assert (task.model, task.privacy) == (plain.model, plain.privacy)
+    experiment = replace(whole, clients=(4,), iterations=2)
+    rows = images(experiment, 30)
+    Run(experiment, (rows, rows), tmp_path).run()
+    written = json.loads((tmp_path / "mnist-remedies.json").read_text())
+    assert tuple(part["name"] for part in written["variants"]) == variants_of(whole)
+    assert len({part["task"] for part in written["variants"]}) == len(whole.remedies)
+
+
+def test_a_seed_gives_another_first_model_and_the_same_task(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    from _learning_tasks import experiment_named, task_of
+    from learning import Run
+
+    experiment = replace(experiment_named("mnist-remedies"), clients=(4,), iterations=1)
+    assert task_of(experiment, "none", 4, 10, seed=5).model.seed == 5
+    rows = images(experiment, 30)
+    for seed in (0, 1):
+        Run(experiment, (rows, rows), tmp_path, seed=seed, only=("plain mean",)).run()
+    (part,) = json.loads((tmp_path / "mnist-remedies.json").read_text())["variants"]
+    assert [run["seed"] for run in part["runs"]] == [0, 1]
+
+
+def test_record_by_record_runs_for_every_epsilon(tmp_path: Path) -> None:
+    from _learning_tasks import experiment_named, task_of, variants_of
+
+    from anofel.privacy.plan import Plan
+
+    experiment = experiment_named("mnist-private")
+    assert variants_of(experiment) == ("record", "record, ε = 3")
+    experiment = replace(experiment, record={**(experiment.record or {}), "iterations": 8, "batch": 0})
+    noise = [task_of(experiment, "record", 16, 3750, epsilon=one) for one in experiment.epsilons]
+    for task, wanted in zip(noise, (0.9, 3.0), strict=True):
+        assert 0.99 * wanted < Plan.of(task).epsilon(task.privacy.max_releases, "zero-out") <= wanted
+
+
+def test_settings_of_one_table_are_set_together() -> None:
+    import argparse
+
+    from _learning_tasks import experiment_named
+    from learning import changes
+
+    def changed(name: str, *settings: tuple[str, str]) -> dict[str, Any]:
+        none = dict.fromkeys(("iterations", "rows", "clients"))
+        return changes(experiment_named(name), argparse.Namespace(**none, set=settings))
+
+    record = changed("mnist-private", ("record.batch", "10"), ("record.iterations", "3"))["record"]
+    assert (record["batch"], record["iterations"], record["scale_bits"]) == (10, 3, 20)
+    found = changed("mnist-remedies", ("FedAdam.rule.lr_den", "7"), ("FedProx.training.proximal", "0.5"))
+    rules = {one.name: one for one in found["remedies"]}
+    assert rules["FedAdam"].rule["lr_den"] == 7
+    assert rules["FedAdam"].rule["kind"] == "integer-adam"
+    assert rules["FedProx"].training == {"proximal": "0.5"}
+
+
+def test_a_study_that_is_not_here_is_fetched_or_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from _learning_tasks import experiment_named
+    from learning import load
+
+    monkeypatch.setenv("ANOFEL_CACHE", str(tmp_path))
+    with pytest.raises(InvalidInput, match="give your own copy with --from"):
+        load(experiment_named("tiny-squeezenet"), 0)
+
+
+def test_squeezenet_trains_on_a_copy_of_tiny_imagenet(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("torch")
+    from _learning_tasks import experiment_named
+    from learning import Run, load
+
+    from anofel.studies.images import take_tiny_imagenet
+    from tests.studies.test_images import tiny_copy
+
+    monkeypatch.setenv("ANOFEL_CACHE", str(tmp_path / "cache"))
+    copy = tiny_copy(tmp_path / "copy")
+    take_tiny_imagenet(study_named("tiny-imagenet"), copy, lambda *_: None)
+    experiment = replace(experiment_named("tiny-squeezenet"), clients=(4,), iterations=1)
+    Run(experiment, load(experiment, 0), tmp_path, only=("no DP",)).run()
+    (part,) = json.loads((tmp_path / "tiny-squeezenet.json").read_text())["variants"]
+    assert len(part["runs"][0]["scores"]) == 1
 
 
 @pytest.mark.slow
@@ -237,7 +368,7 @@ def test_a_private_part_stands_beside_the_mean_of_its_models(tmp_path: Path) -> 
 
     experiment = experiment_named("mnist-private")
     record = {**(experiment.record or {}), "iterations": 4, "batch": 30}
-    experiment = replace(experiment, record=record, clients=(4,))
+    experiment = replace(experiment, record=record, clients=(4,), epsilons=(0.9,))
     generator = np.random.default_rng(0)
     images = generator.integers(0, 256, (60, 28, 28, 1)).astype(np.uint8)
     rows = Dataset(images, generator.integers(0, 10, 60, dtype=np.int32), schema_of(experiment)).transformed()
