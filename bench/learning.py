@@ -8,11 +8,11 @@ Variants: central (all rows in one place) and federated (plain averaging) as pee
 (both at ε = 0.9, δ = 1e-5; record for some at ε = 3 too) and paper (the paper's formulas, which prove
 nothing) over the integers that a deployment encrypts. Where rows are not IID, what is said to help the mean
 stands beside it, without noise. One iteration, or for the medical studies every one, goes through the real
-encrypted protocol and must give the same integers. The medical studies also say how far noise scatters the end of a
-run: spread repeats it over plain integers. Results are written part by part: --only PART does one again and
-keeps the others. With --checkpoints DIR a run that was stopped, however, goes on from its last iteration
-when the same command is given again, and says what it still needs; the encrypted parts, spread and the linear
-models on scattering features begin anew. Data: anofel study fetch; networks: anofel[torch].
+encrypted protocol and must give the same integers. The medical studies also say how far noise scatters the
+end of a run: spread repeats it over plain integers. Results are written part by part: --only PART does one
+again and keeps the others. With --checkpoints DIR a run that was stopped, however, goes on from its last
+iteration when the same command is given again, and says what it still needs; the encrypted parts, spread and
+the linear models on scattering features begin anew. Data: anofel study fetch; networks: anofel[torch].
 """
 
 import argparse
