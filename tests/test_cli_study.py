@@ -74,7 +74,8 @@ def own_cache(tmp_path, monkeypatch):
 
 def test_list_names_every_study():
     names = [entry["name"] for entry in json.loads(run("list", "--json"))]
-    assert names == ["support2", "nwtco", "mnist", "fashion-mnist", "cifar-10", "tiny-imagenet"]
+    tables, images = ["support2", "nwtco", "ecg5000"], ["mnist", "fashion-mnist", "cifar-10", "tiny-imagenet"]
+    assert names == [*tables, *images]
     assert "not fetched" in run("list")
 
 

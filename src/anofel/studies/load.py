@@ -13,7 +13,8 @@ from anofel.studies.dataset import Dataset, LabelledRows
 from anofel.studies.encoding import TableRows, encode_table
 from anofel.studies.fetch import verified_file
 from anofel.studies.frames import image_rows, is_saved_dataset, read_saved_dataset, table_of
-from anofel.studies.table import AnyFile, read_arrays, read_table
+from anofel.studies.heartbeats import load_heartbeats
+from anofel.studies.table import AnyFile, Table, read_arrays, read_table
 from anofel.tasks.schema import ImageSchema, Schema, TableSchema
 
 FileRows = TableRows | Dataset
@@ -33,12 +34,18 @@ def load_study(study: Study, seed: int = 0) -> tuple[Dataset, Dataset]:
 def study_rows(study: Study, schema: Schema, seed: int = 0) -> tuple[FileRows, FileRows]:
     """Load a fetched study as its files hold it: rows to train on, and rows to test on."""
     if isinstance(schema, TableSchema):
-        return hold_out(TableRows.of(read_table(verified_file(study, f"{study.name}.csv")), schema), seed)
+        return hold_out(TableRows.of(_table_of(study), schema), seed)
     from anofel.studies import images
 
     loaders = {"cifar-10": images.load_cifar, "tiny-imagenet": images.load_tiny_imagenet}
     train, test = loaders.get(study.name, images.load_idx)(study)
     return _described(train, schema), _described(test, schema)
+
+
+def _table_of(study: Study) -> Table:
+    if study.name == "ecg5000":
+        return load_heartbeats(study)
+    return read_table(verified_file(study, f"{study.name}.csv"))
 
 
 def _described(rows: Dataset, schema: ImageSchema) -> Dataset:

@@ -343,13 +343,34 @@ _IMAGES: Final = {
     "cifar-10": ImageSchema(shape=(32, 32, 3), label_values=_DIGITS),
     "tiny-imagenet": ImageSchema(shape=(64, 64, 3), label_values=tuple(str(label) for label in range(200))),
 }
-STUDY_NAMES: Final = (*_TABLES, *_IMAGES)
+BEAT_LABEL: Final = "beat"
+BEAT_COLUMNS: Final = tuple(f"sample {number}" for number in range(1, 141))
+_HEARTBEATS: Final = TableSchema(
+    columns=tuple(
+        NumberColumn(
+            kind="number",
+            name=name,
+            unit="standard deviations of the beat",
+            low=Decimal(-10),
+            high=Decimal(10),
+            outside="clip",
+            scale=Decimal(10),
+        )
+        for name in BEAT_COLUMNS
+    ),
+    label=BEAT_LABEL,
+    label_values=("1", "2", "3", "4", "5"),
+)
+_SIGNALS: Final = {"ecg5000": _HEARTBEATS}
+STUDY_NAMES: Final = (*_TABLES, *_SIGNALS, *_IMAGES)
 
 
 def known_schema(study: str) -> Schema:
     """Give the public schema of a study. Raises ``InvalidInput``."""
     if study in _IMAGES:
         return _IMAGES[study]
+    if study in _SIGNALS:
+        return _SIGNALS[study]
     return parse_toml(table_schema_text(study), TableSchema, f"The schema of {study}")
 
 
