@@ -393,6 +393,18 @@ def test_readme_and_page_hold_the_table_of_the_results(tmp_path: Path) -> None:
     assert copy.read_text().split(BEGIN)[1].split(END)[0].strip() == "\n".join(overview())
 
 
+def test_a_looser_epsilon_has_a_column_once_it_ran(tmp_path: Path) -> None:
+    from _learning_report import overview, write
+
+    fixed = {"experiment": "mnist-private", "title": "x", "kind": "logistic", "measure": "accuracy"}
+    parts = {"shortened": "", "command": "x", "encrypted": [], "spread": []}
+    write({**fixed, **parts, "variants": [variant("record", 0.5)]}, tmp_path)
+    assert "ε = 3 |" not in overview(tmp_path)[0]
+    write({**fixed, **parts, "variants": [variant("record, ε = 3", 0.75)]}, tmp_path)
+    assert "| ε = 0.9 | ε = 3 | the paper" in overview(tmp_path)[0]
+    assert "| 0.500 for a record | 0.750 | – |" in overview(tmp_path)[2]
+
+
 def test_three_runs_have_an_interval(tmp_path: Path) -> None:
     from _learning_report import _interval
 
