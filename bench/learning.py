@@ -59,6 +59,8 @@ from anofel.tasks.task import Task
 SPREAD_RUNS = 20
 VALIDATION_PART = 10
 """Settings are chosen on every tenth of the training rows; the test rows are looked at afterwards."""
+FEDERATED_BAR = 0.005
+"""How far anofel without noise may stay behind plain federated averaging, as a share."""
 OVERHEAD_BAR = {"squeezenet-gn": 1.0}
 """Seconds of CPU that a client may spend on all but training in an iteration."""
 
@@ -383,6 +385,10 @@ class Run:
             for name, bar in self.experiment.bars
             if name in found and found[name] < bar
         ]
+        if not self.experiment.shortened and {"federated", "no DP"} <= set(found):
+            behind = found["federated"] - found["no DP"]
+            if behind > FEDERATED_BAR:
+                missed.append(f"no DP: {100 * behind:.2f} points behind plain federated averaging")
         limit = OVERHEAD_BAR.get(self.experiment.kind)
         for check in self.encrypted:
             if not check["same_integers"]:

@@ -405,6 +405,23 @@ def test_a_looser_epsilon_has_a_column_once_it_ran(tmp_path: Path) -> None:
     assert "| 0.500 for a record | 0.750 | – |" in overview(tmp_path)[2]
 
 
+def test_anofel_may_not_stay_behind_plain_averaging() -> None:
+    from _learning_tasks import experiment_named
+    from learning import Run
+
+    schema = study_named("support2").schema()
+    rows = Dataset(np.zeros((4, *schema.row_shape), np.int32), np.zeros(4, np.int32), schema)
+
+    def missed(shortened: str, *ends: float) -> list[str]:
+        experiment = replace(experiment_named("fashion-noniid"), shortened=shortened)
+        run = Run(experiment, (rows, rows), None)
+        run.variants = [variant(name, end) for name, end in zip(("federated", "no DP"), ends, strict=True)]
+        return run.missed_bars()
+
+    assert missed("", 0.7, 0.694) == ["no DP: 0.60 points behind plain federated averaging"]
+    assert missed("", 0.7, 0.696) == missed("", 0.6, 0.9) == missed("in parts", 0.7, 0.5) == []
+
+
 def test_three_runs_have_an_interval(tmp_path: Path) -> None:
     from _learning_report import _interval
 
