@@ -14,6 +14,7 @@ from _learning_resume import Saved, packed, unpacked
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
+from anofel.board.genesis import MAX_POSTINGS  # noqa: E402
 from anofel.board.seat import Sitting  # noqa: E402
 from anofel.board.state import Phase, Progress  # noqa: E402
 from anofel.learning.build import trainer_of  # noqa: E402
@@ -168,7 +169,11 @@ class EncryptedRun:
                 replace(CLASS, max_length=task.model.parameters, max_posts=self.task.privacy.max_posts),
             ),
             limits=replace(
-                LIMITS, max_block_bytes=1 << 30, max_postings=1 << 16, max_model_bytes=size, root_window=1000
+                LIMITS,
+                max_block_bytes=1 << 30,
+                max_postings=MAX_POSTINGS,
+                max_model_bytes=size,
+                root_window=1000,
             ),
         )
         self.plan, self.floors = Plan.of(self.task), Floors(max_epsilon=1.0, max_colluders=0)
