@@ -90,6 +90,7 @@ def test_the_page_says_what_the_results_say(tmp_path: Path) -> None:
     )
     assert f"| mnist-iid | 32 | 61,706 | OTHERS | 2.000 | 0.500 | 25% | – | {paper}" in page
     assert "What helps" not in page, "no experiment holds remedies beside each other"
+    assert "Settings of survival" not in page, "none of them ran"
     assert f"Python {sys.version_info.major}.{sys.version_info.minor}" in page
 
 
@@ -264,6 +265,7 @@ def test_an_experiment_runs_through_the_encryption(tmp_path: Path) -> None:
     (check,) = written["encrypted"]
     assert check["same_integers"]
     assert check["overhead_seconds"] > 0
+    assert check["client_bytes"] > 35 * 2 * 4, "a vector for each of two committees"
     assert len(written["spread"][0]["scores"]) == 20
 
 
@@ -403,6 +405,18 @@ def test_a_looser_epsilon_has_a_column_once_it_ran(tmp_path: Path) -> None:
     write({**fixed, **parts, "variants": [variant("record, ε = 3", 0.75)]}, tmp_path)
     assert "| ε = 0.9 | ε = 3 | the paper" in overview(tmp_path)[0]
     assert "| 0.500 for a record | 0.750 | – |" in overview(tmp_path)[2]
+
+
+def test_how_settings_were_chosen_is_said_of_what_ran(tmp_path: Path) -> None:
+    from _learning_report import write, write_page
+
+    fixed = {"experiment": "nwtco-survival", "title": "x", "kind": "logistic", "measure": "concordance index"}
+    parts = {"shortened": "", "command": "x", "encrypted": [], "spread": []}
+    write({**fixed, **parts, "variants": [variant("central", 0.5)]}, tmp_path)
+    write_page(tmp_path, tmp_path / "page.md")
+    page = (tmp_path / "page.md").read_text()
+    assert "Settings of survival" in page
+    assert "The remedies" not in page
 
 
 def test_anofel_may_not_stay_behind_plain_averaging() -> None:
