@@ -348,13 +348,18 @@ and the signature. The paper has 512 clients, trains on a GPU and does the rest 
 follow from its statement how much of the whole the proof alone is, and its bytes are of one task."""
 
 
+UNPROVEN_COSTS = "Rows without bytes were measured before there were contribution proofs, and have none."
+
+
 def _costs(results: list[dict[str, Any]]) -> list[str]:
     """Hold what a client does for anonymity beside its training, and beside the paper's."""
     checks = [(result, check) for result in results for check in result["encrypted"]]
     if not checks:
         return []
+    earlier = any("client_bytes" not in check for _, check in checks)
     lines = [
         *COSTS.splitlines(),
+        *([UNPROVEN_COSTS] if earlier else []),
         "",
         "| experiment | clients | parameters | integers | training, s of CPU | all else | of training "
         "| sends | the paper: of training | sends |",

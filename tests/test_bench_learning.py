@@ -89,6 +89,7 @@ def test_the_page_says_what_the_results_say(tmp_path: Path) -> None:
         f"| mnist-iid | 16 | 61,706 | as in the plain path | 2.000 | 0.500 | 25% | 1.23 MB | {paper}" in page
     )
     assert f"| mnist-iid | 32 | 61,706 | OTHERS | 2.000 | 0.500 | 25% | – | {paper}" in page
+    assert "Rows without bytes were measured before" in page
     assert "What helps" not in page, "no experiment holds remedies beside each other"
     assert "Settings of survival" not in page, "none of them ran"
     assert f"Python {sys.version_info.major}.{sys.version_info.minor}" in page
