@@ -51,6 +51,8 @@ Every figure is of the test rows at the end, the mean where there are several ru
 *Differentially Private Learning Needs Better Features*, arXiv 2011.11660: the same kind of model, central,
 per record, δ = 1e-5. The paper's ε is [not a bound](privacy.md#where-the-papers-calibration-fails)."""
 
+LOGARITHMIC = 10
+"""Curves whose lengths differ by more share an axis of logarithms."""
 MEANINGFUL = 100
 """A share of hardly any training says nothing."""
 PAPER_ACCURACY = {"mnist-iid": 0.9927, "cifar-resnet20-full": 0.9060, "cifar-resnet20-noniid": 0.7661}
@@ -131,6 +133,10 @@ def plot(result: dict[str, Any], path: Path) -> None:
         if len(curves) > 1:
             lowest, highest = [list(map(of, zip(*curves, strict=True))) for of in (min, max)]
             axes.fill_between(iterations, lowest, highest, color=line.get_color(), alpha=0.2, linewidth=0)
+    lengths = [len(part["runs"][0]["scores"]) for part in result["variants"]]
+    longer = [length for length in lengths if length > 1]
+    if longer and max(longer) > LOGARITHMIC * min(longer):
+        axes.set_xscale("log")
     axes.set_xlabel("iteration")
     axes.set_ylabel(result["measure"])
     axes.set_title(result["title"] + (" (shortened)" if result["shortened"] else ""), fontsize=10)
@@ -279,7 +285,7 @@ def _section(result: dict[str, Any]) -> list[str]:
     for variant in result["variants"]:
         ends, seconds = _ends(variant), [run["cpu_seconds"] for run in variant["runs"]]
         spread = f"{min(ends):.4f} – {max(ends):.4f}" if len(ends) > 1 else ""
-        spent = "" if None in seconds else f"{statistics.fmean(seconds) / 60:.1f} min"
+        spent = "" if None in seconds else _duration(statistics.fmean(seconds))
         lines.append(
             f"| {variant['name']} | {variant['iterations']} | {variant['epsilon']} "
             f"| {statistics.fmean(ends):.4f}{_interval(ends)} | {len(ends)} | {spread} | {spent} |"
@@ -301,6 +307,10 @@ def _section(result: dict[str, Any]) -> list[str]:
         for cpu, cores, python, numpy, torch in dict.fromkeys(machines)
     ]
     return [*lines, ""]
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds / 60:.1f} min" if seconds >= 60 else f"{max(1, round(seconds))} s"
 
 
 def _interval(ends: list[float]) -> str:
