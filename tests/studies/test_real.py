@@ -15,7 +15,7 @@ from anofel.privacy.plain_path import iterate
 from anofel.privacy.plan import Plan
 from anofel.studies.catalogue import study_named
 from anofel.studies.fetch import fetch
-from anofel.studies.load import chosen_rows, encoded, load_study
+from anofel.studies.load import chosen_rows, load_study
 from anofel.tasks.task import Task
 
 TASKS = Path(__file__).parents[2] / "src" / "anofel" / "tasks" / "examples"
@@ -74,7 +74,7 @@ def test_nwtco_with_16_clients_at_record_level_nine_tenths():
 def test_the_examples_of_a_number_and_of_survival_learn(name, measure):
     task = Task.example(name)
     load(task.study)
-    train, test = map(encoded, chosen_rows(task.study, task.schema))
+    train, test = (rows.dataset for rows in chosen_rows(task.study, task.schema))
     *_, (model, _) = iterate(task, splits.iid(train, 16, 1), task.privacy.max_releases)
     found = evaluate_on(task, test)(model)[measure]
     if measure == "rmse":
