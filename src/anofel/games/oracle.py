@@ -466,9 +466,7 @@ class Oracle:
             self._other.weaken(replace(weakening, around=NOTHING_PUT_BACK.around))
             self._other._people = self._people
         self.committees = [weakening.committee(c.scheme, c.key, c.members) for c in self.committees]
-        self._certifier = SimulatedCertifier(
-            self._venue
-        )  # the one before knows the rows of those who retired
+        self._certifier = SimulatedCertifier(self._venue)  # the one before knows the rows of the retired
         self.node.next_block()
 
     # Time
