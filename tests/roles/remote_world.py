@@ -21,11 +21,13 @@ CLASS = Class(
 )
 
 
-def make_remote_board(directory: Path, keys: KeyDirectory, size: Class = CLASS) -> BoardOfTest:
+def make_remote_board(
+    directory: Path, keys: KeyDirectory, size: Class = CLASS, interval_ms: int = INTERVAL_MS
+) -> BoardOfTest:
     return make_board(
         directory,
         keys,
-        interval_ms=INTERVAL_MS,
+        interval_ms=interval_ms,
         limits=LIMITS,
         classes=(size,),
         bundle_wait=1000,

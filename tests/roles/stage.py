@@ -25,7 +25,14 @@ from anofel.tasks.task import Task
 from tests.board.world import Owner, a_task
 from tests.node.support import SECONDS, NodeProcess, running
 from tests.roles.people import make_client, open_client
-from tests.roles.remote_world import CLASS, RemoteBoard, RemoteWorld, connect, make_remote_board
+from tests.roles.remote_world import (
+    CLASS,
+    INTERVAL_MS,
+    RemoteBoard,
+    RemoteWorld,
+    connect,
+    make_remote_board,
+)
 
 RELEASES = {"max_releases": 100}
 TASKS = tuple(a_task(f"study {number}", privacy=RELEASES) for number in range(2))
@@ -194,9 +201,10 @@ def staged(
     members: int = 2,
     early_end: bool = False,
     host: str = "127.0.0.1",
+    interval_ms: int = INTERVAL_MS,
 ) -> Iterator[Stage]:
     """Run a node, establish two committees, which open with two members, and announce two tasks."""
-    made = make_remote_board(directory / "node", keys, size)
+    made = make_remote_board(directory / "node", keys, size, interval_ms)
     with running(directory / "node", "--host", host) as node, ample_margin(size):
         view = connect(node.url, directory / "view", made.genesis.hash)
         world = RemoteWorld(keys, made, RemoteBoard(view))
