@@ -1,3 +1,5 @@
+import re
+import tomllib
 from copy import deepcopy
 from decimal import Decimal, localcontext
 from pathlib import Path
@@ -6,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anofel.disk.sections import canonical_json, plain
+from anofel.disk.sections import InvalidDocument, canonical_json, plain
 from anofel.errors import InvalidInput
-from anofel.tasks.task import Task, read_task
+from anofel.tasks.example_files import example_text
+from anofel.tasks.task import Task, parse_task, read_task
 from tests.patients import DOCUMENT, make_task
 
 EXAMPLES = sorted((Path(__file__).parents[1] / "src" / "anofel" / "tasks" / "examples").glob("*.toml"))
@@ -84,6 +87,38 @@ def test_equal_decimals_have_one_encoding():
 def test_each_wrong_key_is_refused(section, key, value, message):
     with pytest.raises(InvalidInput, match=message):
         make_task(**{section: {key: value}})
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "problem"),
+    [
+        ('name = "custom-example"', 'name = "lung/relapse"', "[task] name: must be without / and \\"),
+        ('name = "custom-example"', 'name = "lung\\\\relapse"', "[task] name: must be without / and \\"),
+        ('label = "relapse"', 'label = ""', "[schema] label: must name a column"),
+        (
+            'label_values = ["no", "yes"]',
+            'target = { kind = "survival", unit = "d", event = "", event_values = ["0", "1"], cuts = [9] }',
+            "[schema.target] event: must name a column",
+        ),
+    ],
+)
+def test_a_written_task_that_could_not_be_used_is_refused_with_its_line(old, new, problem, tmp_path):
+    """A board takes such tasks, so its encoding is read as before."""
+    text = example_text("custom")
+    line = text[: text.index(old)].count("\n") + 1
+    path = tmp_path / "task.toml"
+    path.write_text(text.replace(old, new))
+    with pytest.raises(InvalidDocument) as caught:
+        Task.load(path)
+    assert len(caught.value.problems) == 1
+    assert caught.value.problems[0].startswith(f"line {line}: {problem}")
+    with pytest.raises(InvalidDocument, match=re.escape(problem)):
+        parse_task(path.read_text(), "task.toml")
+    document = tomllib.loads(path.read_text(), parse_float=Decimal)
+    posted = read_task(document).to_bytes()
+    assert Task.from_bytes(posted).to_bytes() == posted
+    (tmp_path / "task.json").write_bytes(posted)
+    assert Task.load(tmp_path / "task.json").to_bytes() == posted
 
 
 def test_combinations_that_make_no_sense_are_refused():

@@ -10,7 +10,8 @@ for a misspelt key, so this module walks the tables itself:
 - decimals stay decimals: a task means the same number on every machine, and no float is ever hashed.
 
 A class may have ``absent(values)``, which adds what follows for keys that are not there, and ``faults()``,
-which yields ``(key, what is wrong)`` for fields that do not fit together.
+which yields ``(key, what is wrong)`` for fields that do not fit together; a key of a table inside is written
+with dots.
 """
 
 import json
@@ -206,6 +207,9 @@ def _read_table(values: Any, kind: Any, where: str, problems: list[_PlacedFault]
 
 
 def _fault(known: dict[str, "_Field"], where: str, key: str, fault: str) -> _PlacedFault:
+    table, _, inner = key.rpartition(".")
+    if table:
+        return _PlacedFault(_inside(where, table), inner, f"{inner}: {fault}")
     if _shape_of(known[key].hint).variants is not None:
         return _PlacedFault(_inside(where, key), "", fault)
     return _PlacedFault(where, key, f"{key}: {fault}")

@@ -30,7 +30,7 @@ from anofel.disk.sections import (
 from anofel.errors import InvalidInput
 from anofel.tasks.example_files import example_text
 from anofel.tasks.network_sizes import NETWORKS, network_size
-from anofel.tasks.schema import CONTROLS, Schema, TableSchema, known_schema
+from anofel.tasks.schema import CONTROLS, Schema, SurvivalTarget, TableSchema, known_schema
 
 _TASK_DOMAIN = b"anofel.task.v1\0"
 Unit = Literal["client", "record", "paper"]
@@ -404,7 +404,7 @@ class Task:
         path = Path(path)
         if path.suffix == ".json":
             return cls.from_bytes(read_small_file(path))
-        return read_toml(path, _TaskFile).task_of(str(path))
+        return read_toml(path, _WrittenTask).task_of(str(path))
 
     @classmethod
     def example(cls, name: str) -> "Task":
@@ -414,7 +414,7 @@ class Task:
 
 def parse_task(text: str, name: str) -> Task:
     """Read the text of a task file, which is called ``name``. Raises ``InvalidInput``."""
-    return parse_toml(text, _TaskFile, name).task_of(name)
+    return parse_toml(text, _WrittenTask, name).task_of(name)
 
 
 def read_task(document: Mapping[str, Any]) -> Task:
@@ -529,6 +529,22 @@ class _TaskFile:
             groups=self.groups,
             weights=self.weights,
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _WrittenTask(_TaskFile):
+    """A task file that a person writes; a board takes some more tasks, and what it takes stays as it is."""
+
+    def faults(self) -> Faults:
+        """Name also what could not be used as it was meant."""
+        yield from super().faults()
+        if "/" in self.task.name or "\\" in self.task.name:
+            yield "task.name", "must be without / and \\, since files are named by it"
+        if isinstance(self.schema, TableSchema):
+            if not self.schema.label:
+                yield "schema.label", "must name a column"
+            if isinstance(self.schema.target, SurvivalTarget) and not self.schema.target.event:
+                yield "schema.target.event", "must name a column"
 
 
 def _size(model: ModelSpec, schema: Schema) -> int:
