@@ -33,7 +33,6 @@ from anofel.phase2_training.step5_submission import (  # noqa: E402
 )
 from anofel.primitives import DatasetType, MasterSecret  # noqa: E402
 from anofel.privacy.ledger import Floors, Ledger, Occasion  # noqa: E402
-from anofel.privacy.plain_path import iterate  # noqa: E402
 from anofel.privacy.plan import Plan  # noqa: E402
 from anofel.privacy.protect import Integers  # noqa: E402
 from anofel.proofs.keys import KeyDirectory, make_insecure_development_keys  # noqa: E402
@@ -41,6 +40,7 @@ from anofel.studies.dataset import Dataset  # noqa: E402
 from anofel.tasks.schema import TableSchema  # noqa: E402
 from anofel.tasks.task import Task  # noqa: E402
 from tests.board.world import CLASS, LIMITS, ClientOfTest, World  # noqa: E402
+from tests.plain_path import iterate  # noqa: E402
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,8 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).parents[1]))  # the plain path is among the tests
+
 import numpy as np
 from _table import machine
 
@@ -27,7 +29,6 @@ from anofel.learning.trainer import LocalUpdate
 from anofel.models.integer_model import IntegerMean, IntegerModel
 from anofel.models.parameters import Layout
 from anofel.privacy.mechanisms import DiscreteGaussian, Skellam
-from anofel.privacy.plain_path import iterate
 from anofel.privacy.plan import Plan
 from anofel.privacy.protect import encode
 from anofel.studies.catalogue import study_named
@@ -35,6 +36,7 @@ from anofel.studies.dataset import Dataset
 from anofel.studies.fetch import fetch, is_fetched
 from anofel.studies.load import load_study
 from anofel.tasks.task import Task, read_task
+from tests.plain_path import iterate
 
 SIZES = {"SUPPORT2": 35, "LeNet5": 61_706, "ResNet20": 273_258, "SqueezeNet": 832_456}
 SIGMA = 16_384

@@ -62,7 +62,7 @@ def test_training_and_protecting_need_no_heavy_package():
 import sys
 from tests.patients import make_dataset, make_task
 from anofel.learning.splits import iid
-from anofel.privacy.plain_path import iterate
+from tests.plain_path import iterate
 for _ in iterate(make_task(), iid(make_dataset(80), 8, 0), 1):
     pass
 print(sorted(set({HEAVY!r}) & set(sys.modules)))

@@ -11,8 +11,8 @@ from anofel.errors import InvalidInput, OutOfRange
 from anofel.models.integer_model import IntegerAdaptive, IntegerModel, ModelOverflow
 from anofel.models.parameters import Layout
 from anofel.models.rules import companions_of, first_model, rule_of, update_rule_of
-from anofel.privacy.plain_path import iterate
 from tests.patients import make_dataset, make_task
+from tests.plain_path import iterate
 
 VECTORS = json.loads((Path(__file__).parents[2] / "vectors" / "integer_adaptive.json").read_text())
 ADAM = {"kind": "integer-adam", "momentum": 58_982, "lr_num": 1, "lr_den": 10}

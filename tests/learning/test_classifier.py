@@ -22,11 +22,11 @@ from anofel.learning.classifier import Classifier, NotThisTasksModel
 from anofel.learning.evaluate import evaluate_on
 from anofel.models.integer_model import IntegerModel
 from anofel.models.rules import rule_of
-from anofel.privacy.plain_path import iterate
 from anofel.studies.encoding import ColumnsDoNotFit
 from anofel.studies.table import RowDoesNotFit
 from anofel.tasks.task import Task
 from tests.patients import make_dataset, make_table, make_task
+from tests.plain_path import iterate
 
 
 def trained(task: Task) -> IntegerModel:

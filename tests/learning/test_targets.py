@@ -20,13 +20,13 @@ from anofel.learning.evaluate import evaluate_on
 from anofel.learning.losses import ClippedSquare, Hazard, Logistic, likelihoods, loss_of
 from anofel.learning.metrics import concordance
 from anofel.models.rules import first_model
-from anofel.privacy.plain_path import iterate
 from anofel.privacy.plan import Plan
 from anofel.simulation.rows import made_up_rows
 from anofel.studies.encoding import encode_table, encode_unlabelled
 from anofel.studies.table import RowDoesNotFit, Table
 from anofel.tasks.schema import NumberColumn, NumberTarget, SurvivalTarget, TableSchema
 from anofel.tasks.task import Task, read_task
+from tests.plain_path import iterate
 
 LENGTH = NumberTarget(kind="number", unit="days", low=Decimal(0), high=Decimal(100), scale=Decimal(10))
 TIME = SurvivalTarget(

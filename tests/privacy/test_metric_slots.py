@@ -19,12 +19,12 @@ from anofel.models.rules import first_model
 from anofel.privacy.clipping import NormCheckFailed, UpdateNotFinite
 from anofel.privacy.explain import explain
 from anofel.privacy.metric_slots import reported_metrics
-from anofel.privacy.plain_path import iterate
 from anofel.privacy.plan import Plan
 from anofel.privacy.protect import encode, protect, train_unit
 from anofel.studies.dataset import Dataset
 from anofel.tasks.task import Task
 from tests.patients import make_dataset, make_task
+from tests.plain_path import iterate
 
 BOTH = {"names": ["accuracy", "loss"], "share": "0.6", "loss_bound": "3"}
 

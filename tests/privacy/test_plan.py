@@ -16,11 +16,11 @@ from anofel.models.integer_model import IntegerModel
 from anofel.models.parameters import Layout
 from anofel.privacy.calibrate import TargetUnreachable, noise_multiplier, releases_within, with_noise
 from anofel.privacy.clipping import NormCheckFailed
-from anofel.privacy.plain_path import iterate
 from anofel.privacy.plan import Plan
 from anofel.privacy.protect import draw_noise, encode, protect, train_unit
 from anofel.tasks.task import Task
 from tests.patients import make_dataset, make_task
+from tests.plain_path import iterate
 
 
 def plan_of(**privacy):

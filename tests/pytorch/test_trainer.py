@@ -23,10 +23,10 @@ from anofel.learning.splits import iid
 from anofel.learning.trainer import Predictor, RecordTrainer, Trainer
 from anofel.models.parameters import Layout, Parameters
 from anofel.phase2_training.step4_local_training import rehearse
-from anofel.privacy.plain_path import iterate
 from anofel.privacy.plan import Plan
 from anofel.privacy.protect import encode, train_unit
 from tests.patients import make_dataset, make_task
+from tests.plain_path import iterate
 from tests.pytorch.digits import SCHEMA, image_task, make_digits
 from tests.pytorch.modules import Patients
 

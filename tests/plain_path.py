@@ -1,6 +1,6 @@
 """The plain integer path: the same clipping, rounding, noise and update rule as a deployment, no encryption.
 
-For experiments and tests. What the encrypted path must equal, sum for sum.
+For tests and benchmarks. What the encrypted path, and a simulation of either kind, must equal, sum for sum.
 """
 
 from collections.abc import Iterator, Sequence
