@@ -26,5 +26,7 @@ Nullifier = NewType("Nullifier", bytes)
 """A submission in its iteration, by the nullifier of its client."""
 SetDigest = NewType("SetDigest", bytes)
 """A set of submissions, by their nullifiers."""
+AgreedDigest = NewType("AgreedDigest", bytes)
+"""The sets of all groups that a committee agreed on."""
 ChangeId = NewType("ChangeId", bytes)
 """A change of validators that is proposed."""

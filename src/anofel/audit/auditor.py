@@ -23,7 +23,7 @@ from anofel.board.state import (
 from anofel.board.verification import Verifier
 from anofel.committee import schemes
 from anofel.errors import AnofelError, VerificationError
-from anofel.ids import TaskId
+from anofel.ids import BlobHash, TaskId
 from anofel.light_client.trust import require_trusted_keys
 from anofel.messages import (
     Block,
@@ -115,7 +115,7 @@ class Auditor:
         self._sums = SumAudit(self, self._report)
         self._seen = seen
         self._kinds: Counter[str] = Counter()
-        self._blobs: BoundedCache[bytes, None] = BoundedCache(_KNOWN_BLOBS)
+        self._blobs: BoundedCache[BlobHash, None] = BoundedCache(_KNOWN_BLOBS)
         self._ended_early = False
         self._rejected: dict[TaskId, list[int]] = {}
         self._report.notes += [TEST_MATERIAL[flaw] for flaw in flaws_of(genesis)]

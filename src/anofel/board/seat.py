@@ -24,7 +24,7 @@ from anofel.committee.context import AgreedSet, IterationContext, PostContext, T
 from anofel.committee.count import bit_of
 from anofel.committee.interface import Envelope
 from anofel.errors import InvalidInput
-from anofel.ids import BlobHash, GenesisHash, Nullifier, TaskId
+from anofel.ids import AgreedDigest, BlobHash, GenesisHash, Nullifier, TaskId
 from anofel.messages import Class
 from anofel.primitives import ClientTree, Scope
 
@@ -169,7 +169,7 @@ class Seat:
         )
 
     @property
-    def agreed_digest(self) -> bytes:
+    def agreed_digest(self) -> AgreedDigest:
         """What postings of shares name: all agreed groups together."""
         return digest_of_agreed(self.agreed)
 

@@ -9,7 +9,7 @@ from anofel.board.claims import RegistrationClaim, SubmissionClaim
 from anofel.committee.context import PostContext
 from anofel.committee.count import BallotStatement, BundleCommittee
 from anofel.committee.interface import CommitteeKey
-from anofel.ids import GenesisHash
+from anofel.ids import GenesisHash, Nullifier
 from anofel.primitives import (
     Commitment,
     Epoch,
@@ -54,7 +54,7 @@ def submission_statement(
     *,
     client_root: bytes,
     scope: Scope,
-    nullifier: bytes,
+    nullifier: Nullifier,
     tag: bytes,
     type_commitment: bytes,
     message_key: bytes,

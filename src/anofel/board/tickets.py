@@ -23,7 +23,7 @@ from anofel.board.state import State
 from anofel.board.statements import submission_statement
 from anofel.errors import AnofelError, InvalidInput, InvalidSignature, VerificationError
 from anofel.framing import Malformed, Reader, Writer
-from anofel.ids import BlobHash, GenesisHash
+from anofel.ids import BlobHash, GenesisHash, Nullifier
 from anofel.messages.signing import on_board
 from anofel.pki.certificates import CertificateRefused, Purpose, RoleKey, verify_chain
 from anofel.primitives import MessageKey, Scope
@@ -53,7 +53,7 @@ class ClientTicket:
 
     bundle: int
     iteration: int
-    nullifier: bytes
+    nullifier: Nullifier
     tag: bytes
     type_commitment: bytes
     proof: bytes
@@ -83,7 +83,7 @@ class ClientTicket:
     @classmethod
     def _read(cls, reader: Reader) -> Self:
         bundle, iteration = reader.number(8), reader.number(8)
-        nullifier, tag, message_key = (reader.raw(32) for _ in range(3))
+        nullifier, tag, message_key = Nullifier(reader.raw(32)), reader.raw(32), reader.raw(32)
         type_commitment, proof, number = reader.framed(), reader.framed(), reader.number(1)
         payloads = tuple((BlobHash(reader.raw(32)), reader.number(8)) for _ in range(number))
         return cls(
@@ -153,7 +153,7 @@ class UploadTickets:
         """``verifier`` makes what verifies membership proofs, when the first one comes."""
         self._genesis, self._roots, self._make = genesis, roots, verifier
         self._verifier: SubmissionVerifier | None = None
-        self._places: dict[tuple[int, int], dict[bytes, bytes]] = {}
+        self._places: dict[tuple[int, int], dict[Nullifier, bytes]] = {}
         """For each open iteration, the digest of the ticket that took the place of a nullifier."""
         self._lock = threading.Lock()
 
@@ -204,7 +204,7 @@ class UploadTickets:
                 if self._places.setdefault(turn, {}).setdefault(ticket.nullifier, digest) != digest:
                     raise TicketRefused(_TAKEN)
 
-    def _place(self, turn: tuple[int, int], nullifier: bytes, facts: TicketFacts) -> bytes | None:
+    def _place(self, turn: tuple[int, int], nullifier: Nullifier, facts: TicketFacts) -> bytes | None:
         """Say by which ticket a place is taken; places of iterations that are over are forgotten."""
         with self._lock:
             for gone in [other for other in self._places if other not in facts.open]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from anofel.committee.errors import DoesNotFit, InvalidCommittee, InvalidContext
-from anofel.ids import BlobHash, BlockHash, GenesisHash, KeyId, Nullifier, SetDigest, TaskId
+from anofel.ids import AgreedDigest, BlobHash, BlockHash, GenesisHash, KeyId, Nullifier, SetDigest, TaskId
 
 MAX_MEMBERS = 16
 """The largest committee; Δ = n! and the number of DKG messages stay small."""
@@ -181,10 +181,10 @@ class AgreedSet:
         return state.digest()
 
 
-def digest_of_agreed(groups: Iterable[AgreedSet]) -> bytes:
+def digest_of_agreed(groups: Iterable[AgreedSet]) -> AgreedDigest:
     """Name all groups of an agreement together (SHA-256 over their digests, in order)."""
     digests = b"".join(group.digest for group in groups)
-    return hashlib.sha256(b"anofel/1/committee/agreed-groups" + digests).digest()
+    return AgreedDigest(hashlib.sha256(b"anofel/1/committee/agreed-groups" + digests).digest())
 
 
 def digest_of_set(nullifiers: Iterable[Nullifier]) -> SetDigest:

@@ -58,7 +58,7 @@ class DemoWatch:
         self.results: dict[tuple[str, int], Result] = {}
         self.seen = Seen()
         self.tries: list[Try] = []
-        self._names: dict[bytes, str] = {}
+        self._names: dict[TaskId, str] = {}
 
     def close(self) -> None:
         """Let go of the view."""

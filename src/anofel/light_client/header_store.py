@@ -9,6 +9,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Final
 
+from anofel.ids import PostingId
 from anofel.messages import Block
 from anofel.storage.blocks import StoreError
 
@@ -84,7 +85,7 @@ class HeaderStore:
             found[epoch] = found.get(epoch, b"") + data
         return found
 
-    def holds(self, name: bytes, last: int) -> bool:
+    def holds(self, name: PostingId, last: int) -> bool:
         """Whether one of the blocks that are kept, up to ``last``, has a posting of this name."""
         return bool(self._rows("SELECT 1 FROM name WHERE id = ? AND height <= ?", name, last))
 

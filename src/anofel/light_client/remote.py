@@ -28,7 +28,7 @@ from anofel.board.rule import RULES
 from anofel.board.rules import MAX_POSTING_BYTES
 from anofel.board.validators import Eras
 from anofel.errors import VerificationError
-from anofel.ids import BlobHash, GenesisHash, PostingId
+from anofel.ids import BlobHash, BlockHash, GenesisHash, PostingId
 from anofel.light_client.nodes import ask_in_turn, ask_some
 from anofel.messages import Block, Genesis, Posting
 from anofel.messages.postings import posting_id
@@ -58,7 +58,7 @@ class Stated(msgspec.Struct, frozen=True):
     """Where a node says that the board stands. Nothing in it is signed."""
 
     height: int
-    tip: bytes
+    tip: BlockHash
     """The hash of that block, as far as the node says it."""
     node: Transport
     """Who says so."""
@@ -139,7 +139,7 @@ def remote_claim(transport: Transport, least: int = 0) -> Stated:
         if said.height < least:
             raise NotFromBoard(f"The node states {said.height} blocks, and {least} are verified here.")
         tip = bytes.fromhex(said.tip) if _HASH.fullmatch(said.tip) else b""
-        return Stated(said.height, tip, transport)
+        return Stated(said.height, BlockHash(tip), transport)
 
     return transport.ask("GET", "/v1/status", read)
 

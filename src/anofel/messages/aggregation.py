@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from anofel.ids import BlockHash, Nullifier, SetDigest, TaskId
+from anofel.ids import AgreedDigest, BlockHash, Nullifier, SetDigest, TaskId
 from anofel.messages.blobs import Blob
 from anofel.messages.view import View
 
@@ -43,7 +43,7 @@ class CountShare(View):
     task: TaskId
     iteration: int
     member: int
-    agreed: bytes
+    agreed: AgreedDigest
     shares: tuple[bytes, ...]
 
 
@@ -54,5 +54,5 @@ class SumShare(View):
     task: TaskId
     iteration: int
     member: int
-    agreed: bytes
+    agreed: AgreedDigest
     shares: tuple[Blob, ...]

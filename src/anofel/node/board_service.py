@@ -11,7 +11,7 @@ from typing import Final, TypeVar
 from anofel.board.state import State
 from anofel.board.tickets import TicketFacts, TicketRefused, UploadTickets
 from anofel.errors import AnofelError
-from anofel.ids import BlobHash
+from anofel.ids import BlobHash, BlockHash
 from anofel.messages import Blob, Genesis
 from anofel.node.board_node import AcceptedPosting, BoardNode, committee_keys
 from anofel.node.reader import BlockReader
@@ -46,7 +46,7 @@ class LastBlock:
     """The last block, as requests see it."""
 
     height: int
-    hash: bytes
+    hash: BlockHash
     time: int
 
 
@@ -202,4 +202,4 @@ class BoardService:
 
 
 def _before(genesis: Genesis) -> LastBlock:
-    return LastBlock(0, genesis.hash, genesis.time)
+    return LastBlock(0, BlockHash(genesis.hash), genesis.time)

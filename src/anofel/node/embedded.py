@@ -25,6 +25,7 @@ from anofel.board.rule import Rejected
 from anofel.board.state import State
 from anofel.board.verification import Verifier
 from anofel.errors import AnofelError
+from anofel.ids import PostingId
 from anofel.messages import Block, Header, Posting, Vote
 from anofel.messages.postings import posting_id
 from anofel.node.board_node import AcceptedPosting, BoardNode
@@ -213,8 +214,8 @@ class EmbeddedNode(BoardNode):
         Raises ``StoreError`` or ``BlobError`` if the disk refuses; the node must then stop.
         """
         names = [posting_id(data) for data in offered]
-        fresh: dict[bytes, bytes] = {}
-        verdicts: dict[bytes, Admitted] = {}
+        fresh: dict[PostingId, bytes] = {}
+        verdicts: dict[PostingId, Admitted] = {}
         for name, data in zip(names, offered, strict=True):
             height = self.store.height_of(name)
             if height is None:

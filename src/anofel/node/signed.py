@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Self
 
-from anofel.ids import GenesisHash
+from anofel.ids import BlockHash, GenesisHash, PostingId
 from anofel.messages.postings import posting_id
 from anofel.storage.blocks import FILE, BlockStore, StoreError, explained
 
@@ -55,11 +55,11 @@ class Promised:
     """The last signed block, and how many postings were accepted since, under one digest."""
 
     height: int
-    hash: bytes
+    hash: BlockHash
     accepted: int = 0
     digest: bytes = bytes(32)
 
-    def accept(self, names: Iterable[bytes]) -> Self:
+    def accept(self, names: Iterable[PostingId]) -> Self:
         """Return this with more accepted postings."""
         accepted, digest = self.accepted, self.digest
         for name in names:
@@ -69,7 +69,7 @@ class Promised:
 
 def new_file(genesis_hash: GenesisHash) -> bytes:
     """Return the file of a board without blocks."""
-    return _slot(0, Promised(0, genesis_hash)).ljust(2 * SLOT_BYTES, b"\0")
+    return _slot(0, Promised(0, BlockHash(genesis_hash))).ljust(2 * SLOT_BYTES, b"\0")
 
 
 class SignedFile:
@@ -165,11 +165,11 @@ def promised_by(store: BlockStore) -> Promised:
     """Return what a database promises if nothing is missing in it."""
     height = store.height
     header = store.header(height)
-    tip = store.genesis.hash if header is None else header.hash(store.genesis.hash)
+    tip = BlockHash(store.genesis.hash) if header is None else header.hash(store.genesis.hash)
     return Promised(height, tip).accept(_since(store, height))
 
 
-def _since(store: BlockStore, height: int) -> list[bytes]:
+def _since(store: BlockStore, height: int) -> list[PostingId]:
     block = store.block(height + 1)
     return [posting_id(data) for data in (store.pending() if block is None else block.postings)]
 

@@ -62,7 +62,7 @@ class Collector:
     def __init__(self, board: BoardView, seat: Seat) -> None:
         self._dealt = seat.task.facts.groups > 1
         self._accumulator = _begin(board, seat)
-        self._taken: set[bytes] = set()
+        self._taken: set[Nullifier] = set()
         self._good: dict[Nullifier, AcceptedSubmission] = {}
         self._held: dict[Nullifier, CheckedPayload] = {}
         self._held_bytes = 0

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from anofel.comet.wire import Fields, MalformedWire, message, number, octets, read_uvarint, text, uvarint
+from anofel.ids import BlockHash
 
 MAX_FRAME: Final = 128 << 20
 MAX_BATCH: Final = 64
@@ -57,7 +58,7 @@ class CheckedTx:
 class Decided:
     """What the engine hears of a block that was filled."""
 
-    tip: bytes
+    tip: BlockHash
     """What the next header names."""
     updates: tuple[tuple[bytes, int], ...] = ()
     """Keys of validators that change, each with its power; 0 takes it away."""

@@ -16,6 +16,7 @@ from anofel.board.seat import Seat
 from anofel.board.state import Agreement, Committee, Progress
 from anofel.committee.interface import SecretKeyShare
 from anofel.disk.keystore import MissingSecret
+from anofel.ids import SharesId
 from anofel.light_client.base import BoardClient
 from anofel.messages import SumShare
 from anofel.phase3_access.step6_homomorphic_sum import CollectedSum, Collector, state_aggregate
@@ -66,7 +67,7 @@ class Aggregator(CertifiedRole):
     def __init__(self, directory: RoleDirectory, board: BoardClient, say: Say = lambda _text: None) -> None:
         super().__init__(directory, board, say)
         self._work: dict[tuple[bytes, int, bytes], Work] = {}
-        self._shares: dict[bytes, SecretKeyShare] = {}
+        self._shares: dict[SharesId, SecretKeyShare] = {}
         self.culprits: list[dict[str, Any]] = []
         """Members that stated another sum than the right one."""
 

@@ -115,7 +115,7 @@ class PostMaker:
         self._credential, self._load_rows, self.prover = credential, load_rows, prover
         self._certified: CertifiedDataset | None = None
         self._ledger, self._floors, self._trainer = ledger, floors, trainer
-        self._training: dict[bytes, TrainingProcess] = {}
+        self._training: dict[TaskId, TrainingProcess] = {}
         self._weighed = b""
         """The task whose ε was computed while there was time."""
 
