@@ -5,19 +5,16 @@ from typing import Annotated, Any
 
 import typer
 
+from anofel.cli.option_records import spread
 from anofel.cli.output import JsonOption, note, print_json, warn_insecure
 from anofel.cli.role_options import (
-    BoardOption,
-    CaFileOption,
     CertificateOption,
     Directory,
-    GenesisOption,
     KeyFileOption,
     KeyOption,
-    NewDirectory,
+    NewRole,
     PassphraseFileOption,
     ProofKeysOption,
-    ProxyOption,
     WaitOption,
     at_work,
     board_addresses,
@@ -41,10 +38,9 @@ OutOption = Annotated[Path, typer.Option(help="A new file.", show_default=False)
 
 
 @app.command()
+@spread(new=NewRole)
 def init(
-    directory: NewDirectory,
-    board: BoardOption,
-    genesis: GenesisOption,
+    new: NewRole,
     certificate: CertificateOption,
     key: KeyOption,
     policy: Annotated[Path, typer.Option(help="Your policy file.", show_default=False)],
@@ -55,10 +51,6 @@ def init(
     address_ca_file: Annotated[
         Path | None, typer.Option(help="The roots by which they know that address, in PEM.")
     ] = None,
-    proxy: ProxyOption = "",
-    ca_file: CaFileOption = None,
-    key_file: KeyFileOption = None,
-    passphrase_file: PassphraseFileOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Make a certifier's directory with a new signing key.
@@ -66,29 +58,26 @@ def init(
     Example: anofel certifier init clinic --board https://board.example --genesis genesis.bin
     --certificate certificate.pem --key key.pem --policy policy.toml --key-file clinic.key
     """
-    from anofel.disk.files import FileExists
     from anofel.pki.certificates import RoleKey
     from anofel.proofs.ceremony.finished import open_verified
     from anofel.roles.certifier.role import init_certifier
-    from anofel.roles.directory import unlock_with
 
-    if directory.exists():
-        raise FileExists(f"{directory} exists already; it is not overwritten.")
+    new.require_absent()
     made = init_certifier(
-        directory,
-        unlock_with(key_file, passphrase_file, new=True),
-        board=board_addresses(board),
-        genesis_hash=genesis_hash(genesis),
+        new.directory,
+        new.unlock(),
+        board=board_addresses(new.board),
+        genesis_hash=genesis_hash(new.genesis),
         role_key=RoleKey.from_files(certificate, key),
         keys=None if keys is None else open_verified(keys),
         policy=policy,
-        proxy=proxy,
-        ca_file=ca_file,
+        proxy=new.proxy,
+        ca_file=new.ca_file,
         address=address,
         address_ca=address_ca_file,
     )
-    shown = {"directory": str(directory), "key": made.to_bytes().hex(), "board": board}
-    show(f"The certifier in {directory}", shown, as_json=as_json)
+    shown = {"directory": str(new.directory), "key": made.to_bytes().hex(), "board": new.board}
+    show(f"The certifier in {new.directory}", shown, as_json=as_json)
 
 
 @app.command()

@@ -6,18 +6,15 @@ from typing import Annotated, Any
 import typer
 
 from anofel.cli.client_join import join
-from anofel.cli.client_options import Demands, demanding
+from anofel.cli.client_options import Demands
+from anofel.cli.option_records import spread
 from anofel.cli.output import JsonOption, note, print_json
 from anofel.cli.role_options import (
-    BoardOption,
-    CaFileOption,
     Directory,
-    GenesisOption,
     KeyFileOption,
-    NewDirectory,
+    NewRole,
     PassphraseFileOption,
     ProofKeysOption,
-    ProxyOption,
     WaitOption,
     add_status,
     at_work,
@@ -39,11 +36,9 @@ app.command()(join)
 
 
 @app.command()
-@demanding(without_default=("max_epsilon",))
+@spread(new=NewRole, demands=Demands, without_default=("max_epsilon",))
 def init(
-    directory: NewDirectory,
-    board: BoardOption,
-    genesis: GenesisOption,
+    new: NewRole,
     data: Annotated[
         Path, typer.Option(help="Your rows: .csv, .parquet or .npz; images as .npz.", show_default=False)
     ],
@@ -56,10 +51,6 @@ def init(
     demands: Demands,
     keys: ProofKeysOption = None,
     dataset_type: Annotated[int, typer.Option("--type", help="The dataset type.", min=0)] = 0,
-    proxy: ProxyOption = "",
-    ca_file: CaFileOption = None,
-    key_file: KeyFileOption = None,
-    passphrase_file: PassphraseFileOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Make a client's directory with a new master key. The data stays where it is.
@@ -68,34 +59,32 @@ def init(
     --data patients.csv --schema task.toml --type 7 --task lung --max-epsilon 2
     --max-colluders 4 --proxy socks5h://127.0.0.1:9050 --key-file ward3.key
     """
-    from anofel.disk.files import FileExists
     from anofel.proofs.keys import KeyDirectory
     from anofel.roles.client.files import init_client
     from anofel.roles.client.trust import UNSAID
-    from anofel.roles.directory import unlock_with
 
-    if directory.exists():
-        raise FileExists(f"{directory} exists already; it is not overwritten.")
+    new.require_absent()
     if keys is not None:
         KeyDirectory.open(keys, note).check_proving_keys()
     init_client(
-        directory,
-        unlock_with(key_file, passphrase_file, new=True),
-        board=board_addresses(board),
-        genesis_hash=genesis_hash(genesis),
+        new.directory,
+        new.unlock(),
+        board=board_addresses(new.board),
+        genesis_hash=genesis_hash(new.genesis),
         data=data,
         schema=schema,
         keys=keys,
         settings={"dataset_type": dataset_type, **demands.settings()},
-        proxy=proxy,
-        ca_file=ca_file,
+        proxy=new.proxy,
+        ca_file=new.ca_file,
         say=note,
     )
-    show(f"The client in {directory}", {"directory": str(directory), "board": board}, as_json=as_json)
+    shown = {"directory": str(new.directory), "board": new.board}
+    show(f"The client in {new.directory}", shown, as_json=as_json)
     demands.say_what_trains()
     if not demands.max_colluders and not as_json:
         note(UNSAID)
-    if not proxy and not as_json:
+    if not new.proxy and not as_json:
         note("Without --proxy the board's node sees this machine's address.")
 
 

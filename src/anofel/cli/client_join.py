@@ -5,7 +5,8 @@ from typing import Annotated, Any
 
 import typer
 
-from anofel.cli.client_options import DEFAULT_DEMANDS, Demands, demanding
+from anofel.cli.client_options import DEFAULT_DEMANDS, Demands
+from anofel.cli.option_records import spread
 from anofel.cli.output import JsonOption, note
 from anofel.cli.role_options import (
     KeyFileOption,
@@ -22,7 +23,7 @@ from anofel.cli.role_options import (
 _CHECK = "What you know by another way"
 
 
-@demanding()
+@spread(demands=Demands)
 def join(
     invitation: Annotated[Path, typer.Argument(help="The certifier's invitation.", show_default=False)],
     rows: Annotated[

@@ -1,11 +1,8 @@
 """What a client demands, as options of ``init`` and ``join``."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import wraps
-from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -28,7 +25,6 @@ if TYPE_CHECKING:
     from anofel.learning.flower.settings import FlowerApp
     from anofel.roles.directory import Setting
 
-Command = Callable[..., None]
 FLOORS = "What you demand"
 
 TaskOption = Annotated[
@@ -170,35 +166,4 @@ class Demands:
         return found
 
 
-def demanding(
-    *, without_default: tuple[str, ...] = ()
-) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Give a command the options of ``Demands``, in place of its parameter ``demands``.
-
-    ``without_default`` names the ones that a user of this command has to give.
-    """
-
-    def decorate(command: Command) -> Command:
-        @wraps(command)
-        def with_options(**given: Any) -> None:
-            values = {name: given.pop(name) for name in _DEMANDS}
-            command(**given, demands=Demands(**values))
-
-        shown = []
-        for parameter in signature(command, eval_str=True).parameters.values():
-            if parameter.name != "demands":
-                shown.append(parameter)
-                continue
-            for name, option in _DEMANDS.items():
-                default = Parameter.empty if name in without_default else option.default
-                shown.append(option.replace(kind=Parameter.KEYWORD_ONLY, default=default))
-        ordered = [one.replace(kind=Parameter.KEYWORD_ONLY) for one in shown]
-        with_options.__signature__ = Signature(ordered)  # type: ignore[attr-defined]
-        with_options.__annotations__ = {one.name: one.annotation for one in ordered}
-        return with_options
-
-    return decorate
-
-
 DEFAULT_DEMANDS = Demands()
-_DEMANDS = dict(signature(Demands, eval_str=True).parameters)

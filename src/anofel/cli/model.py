@@ -1,5 +1,6 @@
 """``anofel model``: a task's models, to and from the format that other tools read."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,7 +11,6 @@ from anofel.cli.output import JsonOption, note, progress_bar
 from anofel.cli.role_options import (
     CaFileOption,
     FurtherBoardOption,
-    Place,
     ProxyOption,
     TrainerOption,
     board_addresses,
@@ -203,7 +203,17 @@ def fetch(
         note(f"Use it: anofel predict {quote(str(model_file))} --task {quote(str(task_file))} --rows FILE")
 
 
-def _place(board: str, further: list[str], genesis: str, proxy: str, ca_file: Path | None) -> Place:
+@dataclass(frozen=True)
+class _Place:
+    """Which board is read, and how it is reached."""
+
+    board: list[str]
+    genesis: str
+    proxy: str
+    ca_file: Path | None
+
+
+def _place(board: str, further: list[str], genesis: str, proxy: str, ca_file: Path | None) -> _Place:
     """Take from a role's directory what was not said, or refuse an address without a genesis."""
     from anofel.disk.sections import read_toml
     from anofel.errors import WrongUsage
@@ -213,12 +223,14 @@ def _place(board: str, further: list[str], genesis: str, proxy: str, ca_file: Pa
         known = read_toml(Path(board) / CONFIG, RoleConfig)
         roots = ca_file or (Path(known.ca_file) if known.ca_file else None)
         own = [known.board] if isinstance(known.board, str) else known.board
-        return Place(board_addresses([*own, *further]), genesis or known.genesis, proxy or known.proxy, roots)
+        return _Place(
+            board_addresses([*own, *further]), genesis or known.genesis, proxy or known.proxy, roots
+        )
     if not genesis:
         raise WrongUsage(
             f"'{board}' is not the directory of a role, so --genesis must say which board it is."
         )
-    return Place(board_addresses([board, *further]), genesis, proxy, ca_file)
+    return _Place(board_addresses([board, *further]), genesis, proxy, ca_file)
 
 
 @app.command()

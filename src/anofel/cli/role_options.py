@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from anofel.cli.option_records import spread
 from anofel.cli.output import JsonOption, note, print_json, print_table
 from anofel.ids import GenesisHash
 from anofel.stopping import Stopped, stoppable
@@ -122,79 +123,74 @@ def board_addresses(said: list[str]) -> list[str]:
     return list(dict.fromkeys(found))
 
 
+@dataclass(frozen=True)
+class NewRole:
+    """What every role's ``init`` is told: a new directory, its board, and what opens its key store."""
+
+    directory: NewDirectory
+    board: BoardOption
+    genesis: GenesisOption
+    proxy: ProxyOption = ""
+    ca_file: CaFileOption = None
+    key_file: KeyFileOption = None
+    passphrase_file: PassphraseFileOption = None
+
+    def require_absent(self) -> None:
+        """Raise ``FileExists`` if something is at the place of the directory."""
+        from anofel.disk.files import FileExists
+
+        if self.directory.exists():
+            raise FileExists(f"{self.directory} exists already; it is not overwritten.")
+
+    def unlock(self) -> "Unlock":
+        """Return what opens the new key store; a key file is made, a passphrase asked for."""
+        from anofel.roles.directory import unlock_with
+
+        return unlock_with(self.key_file, self.passphrase_file, new=True)
+
+
 def add_init(app: typer.Typer, role: str, what: str) -> None:
     """Give the commands of a role with a certificate their ``init``; ``what`` says what it makes."""
 
     def init(
-        directory: NewDirectory,
-        board: BoardOption,
-        genesis: GenesisOption,
-        certificate: CertificateOption,
-        key: KeyOption,
-        proxy: ProxyOption = "",
-        ca_file: CaFileOption = None,
-        key_file: KeyFileOption = None,
-        passphrase_file: PassphraseFileOption = None,
-        as_json: JsonOption = False,
+        new: NewRole, certificate: CertificateOption, key: KeyOption, as_json: JsonOption = False
     ) -> None:
-        place = Place(board_addresses(board), genesis, proxy, ca_file)
-        _init_certified(directory, role, place, certificate, key, key_file, passphrase_file, as_json=as_json)
+        _init_certified(new, role, certificate, key, as_json=as_json)
 
     init.__doc__ = f"""{what}
 
     Example: anofel {role} init {role} --board https://board.example --genesis genesis.bin
     --certificate certificate.pem --key key.pem --key-file {role}.key
     """
-    app.command()(init)
+    app.command()(spread(new=NewRole)(init))
 
 
-@dataclass(frozen=True)
-class Place:
-    """Which board a role is for, and how it is reached."""
-
-    board: str | list[str]
-    genesis: str
-    proxy: str
-    ca_file: Path | None
-
-
-def _init_certified(
-    directory: Path,
-    role: str,
-    place: Place,
-    certificate: Path,
-    key: Path,
-    key_file: Path | None,
-    passphrase_file: Path | None,
-    *,
-    as_json: bool,
-) -> None:
+def _init_certified(new: NewRole, role: str, certificate: Path, key: Path, *, as_json: bool) -> None:
     """Make the directory of a role that has a certificate, and show who it is."""
     from cryptography import x509
 
-    from anofel.disk.files import FileExists
     from anofel.errors import InvalidKeyFile
     from anofel.pki.certificates import Purpose, RoleKey, purposes_of
-    from anofel.roles.directory import RoleDirectory, unlock_with
+    from anofel.roles.directory import RoleDirectory
     from anofel.roles.role import ROLE_KEY
 
-    if directory.exists():
-        raise FileExists(f"{directory} exists already; it is not overwritten.")
+    new.require_absent()
+    board = board_addresses(new.board)
     made = RoleKey.from_files(certificate, key)
     if purposes_of(x509.load_der_x509_certificate(made.chain[0])) != [Purpose(role)]:
         raise InvalidKeyFile(f"{certificate} is not a certificate for the role {role}.")
     RoleDirectory.create(
-        directory,
-        unlock_with(key_file, passphrase_file, new=True),
+        new.directory,
+        new.unlock(),
         role=role,
-        board=place.board,
-        genesis_hash=genesis_hash(place.genesis),
-        proxy=place.proxy,
-        ca_file=place.ca_file,
+        board=board,
+        genesis_hash=genesis_hash(new.genesis),
+        proxy=new.proxy,
+        ca_file=new.ca_file,
         secrets={ROLE_KEY: made.to_secret_bytes()},
     )
-    shown = {"directory": str(directory), "subject": made.subject.hex(), "board": place.board}
-    show(f"The {role} in {directory}", shown, as_json=as_json)
+    shown = {"directory": str(new.directory), "subject": made.subject.hex(), "board": board}
+    show(f"The {role} in {new.directory}", shown, as_json=as_json)
 
 
 def open_directory(
