@@ -1,4 +1,8 @@
-"""Turns what the Rust core refuses into this package's errors."""
+"""Turns what the Rust core refuses into this package's errors.
+
+All of it crosses as one type. It is raised; of a batch it is given for each that is bad, since the others are
+accepted and a posting is refused for its own reason. Which error it is, the step that asked knows and says.
+"""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
