@@ -45,6 +45,7 @@ def paths(url: str, browser: Any) -> dict[str, str]:
     posting = page.locator("a[href^='/postings/']").first.get_attribute("href")
     page.close()
     found = {"now": "", "study": study.lstrip("/"), "posting": posting.lstrip("/")}
+    found["iteration"] = f"{found['study']}/iterations/1"
     return found | {"blocks": "blocks", "block": "blocks/1", "about": "about"}
 
 

@@ -3,14 +3,17 @@
 import asyncio
 from typing import get_args
 
+import pytest
+
 from anofel.board.rule import RULES
 from anofel.board.waits import duration
 from anofel.look.sources import BoardOnDisk
-from anofel.messages import Posting
+from anofel.messages import Aggregate, CountShare, EndIteration, Model, Posting, RejectModel, SumShare
 from anofel.messages.postings import Body
 from anofel.page.charts import line_chart
 from anofel.page.facts import BoardFacts
 from anofel.page.figure import figure
+from anofel.page.iterations import iteration_postings
 from anofel.page.postings import posting_facts, rules_of
 from anofel.page.source import summaries
 from anofel.page.words import STEPS, every, many, size
@@ -121,3 +124,29 @@ def test_words_for_times_and_sizes() -> None:
     ]
     assert [many(n, "block") for n in (0, 1, 2)] == ["0 blocks", "1 block", "2 blocks"]
     assert [size(n) for n in (1, 1500, 2_500_000)] == ["1 bytes", "1.5 kB", "2.5 MB"]
+
+
+def test_an_iteration_leads_to_the_postings_of_owner_and_committee_that_decided_it(
+    board: BoardOnDisk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected: dict[tuple[str, int], list[str]] = {}
+    for height in range(1, board.height + 1):
+        block = board.block(height)
+        assert block is not None
+        for posting in map(Posting.from_bytes, block.postings):
+            if isinstance(posting.body, (Model, EndIteration, Aggregate, CountShare, SumShare, RejectModel)):
+                name = posting.body.task.hex(), posting.body.iteration
+                expected.setdefault(name, []).append(posting.id.hex())
+    kinds = set()
+    for study in facts_of(board).studies:
+        for outcome in study.outcomes:
+            found = iteration_postings(board, study, outcome)
+            kinds |= {one.kind for one in found.postings}
+            assert found.complete
+            assert [one.id for one in found.postings] == expected.get((study.task, outcome.iteration), [])
+    assert kinds == {"Model", "EndIteration", "Aggregate", "CountShare", "SumShare", "RejectModel"}
+    # Blocks far from where an iteration opened, closed and was over are left out, and this is said.
+    monkeypatch.setattr("anofel.page.iterations.MAX_AWAY", 0)
+    near = iteration_postings(board, study, outcome)
+    assert not near.complete
+    assert {one.height for one in near.postings} <= {outcome.opened_at, outcome.closed_at, outcome.over_at}

@@ -175,6 +175,17 @@ def test_what_is_not_there(client: TestClient, path: str, status: int) -> None:
     assert "Traceback" not in answer.text
 
 
+@pytest.mark.parametrize("number", ["0", "3", "-1", "1e0", "١", "x"])
+def test_an_iteration_that_has_not_ended_has_no_page(
+    client: TestClient, board: BoardOnDisk, number: str
+) -> None:
+    task = asyncio.run(board.facts()).studies[0].task
+    assert client.get(f"/studies/{task}/iterations/1").status_code == 200
+    answer = client.get(f"/studies/{task}/iterations/{number}")
+    assert answer.status_code == 404
+    assert "Traceback" not in answer.text
+
+
 def test_a_search_leads_to_blocks_postings_and_studies(client: TestClient, board: BoardOnDisk) -> None:
     study = asyncio.run(board.facts()).studies[0].task
     posting = client.get("/v1/summaries?before=2").json()[0]["postings"][0]["id"]

@@ -19,6 +19,7 @@ from anofel.ids import PostingId
 from anofel.page.charts import line_chart
 from anofel.page.facts import StudyFacts, card_of
 from anofel.page.figure import figure
+from anofel.page.iterations import iteration_postings
 from anofel.page.promise import PROMISES
 from anofel.page.source import MAX_LISTED, PageSource, find_posting, summaries, summary
 from anofel.page.words import STEPS, every, many, size
@@ -124,6 +125,26 @@ async def study(request: Request) -> Response:
         promise=promise,
         committee=members,
         charts=_charts(found),
+    )
+
+
+async def iteration(request: Request) -> Response:
+    """Show an iteration of a task that is over, with the postings that decided it."""
+    source = source_of(request)
+    facts = await source.facts()
+    found = facts.study(request.path_params["task"])
+    number = decimal(request.path_params["iteration"])
+    outcome = next((one for one in found.outcomes if one.iteration == number), None) if found else None
+    if found is None or outcome is None:
+        return await _missing(request, "No iteration of this number has ended in such a study.")
+    return await _html(
+        request,
+        "iteration.html",
+        f"{found.name}, iteration {outcome.iteration}",
+        facts=facts,
+        study=found,
+        one=outcome,
+        found=await run_in_threadpool(iteration_postings, source, found, outcome),
     )
 
 
@@ -277,6 +298,7 @@ API_ROUTES: Final = [
 HTML_ROUTES: Final = [
     Route("/", now, methods=["GET"]),
     Route("/studies/{task}", study, methods=["GET"]),
+    Route("/studies/{task}/iterations/{iteration}", iteration, methods=["GET"]),
     Route("/studies/{task}/card.md", card, methods=["GET"]),
     Route("/blocks", blocks, methods=["GET"]),
     Route("/blocks/{height}", block, methods=["GET"]),

@@ -96,10 +96,10 @@ def summary(source: PageSource, block: Block) -> BlockSummary:
 def summaries(source: PageSource, before: int, limit: int) -> list[BlockSummary]:
     """Return the blocks below a height, newest first."""
     heights = range(before - 1, max(0, before - 1 - limit), -1)
-    return [one for one in (_summary_at(source, height) for height in heights) if one is not None]
+    return [one for one in (summary_at(source, height) for height in heights) if one is not None]
 
 
-def _summary_at(source: PageSource, height: int) -> BlockSummary | None:
+def summary_at(source: PageSource, height: int) -> BlockSummary | None:
     """Read a block for a list, once: it never changes, and lists overlap."""
     name = source.genesis_hash, height
     found = _SUMMARIES.get(name)
