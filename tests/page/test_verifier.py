@@ -3,6 +3,8 @@
 Skipped where the machine has no Chromium, or where the page was not built (``make verifier``).
 """
 
+import base64
+import gzip
 import json
 import re
 from collections.abc import Iterator
@@ -113,9 +115,17 @@ def show_receipt(page: Any, receipt: dict[str, Any]) -> list[str]:
 
 
 def test_the_page_is_small() -> None:
-    import gzip
-
     assert len(gzip.compress(VERIFIER.read_bytes(), 9)) <= MOST_BYTES
+
+
+def test_the_page_names_no_path_of_the_machine_that_built_it() -> None:
+    text = VERIFIER.read_text("utf-8")
+    [packed] = re.findall(r'<script type="text/plain" id="wasm">(.*?)</script>', text, re.DOTALL)
+    wasm = gzip.decompress(base64.b64decode(packed))
+    assert b"crates/anofel-" in wasm, "it names the places of errors, so it would name such a path"
+    for path in (VERIFIER.parents[2], Path.home()):
+        assert f"{path}/".encode() not in wasm
+        assert f"{path}/" not in text
 
 
 def test_files_that_are_no_archive_are_named(page: Any, archive: Path) -> None:
