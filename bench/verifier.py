@@ -3,7 +3,8 @@
     python bench/verifier.py board.anofel --board run/board
 
 Needs Chromium and the page (make verifier). The archive is any that ``anofel board export`` wrote; the time
-of a check is that of the browser, from the choice of the file to the verdict. A look is one page, asked
+of a check is that of the browser, from the choice of the file to the verdict; beside it stands the CPU time
+of all its processes, which a busy machine changes less. A look is one page, asked
 for over loopback of ``anofel look``, which makes pages as a node does; its cost is the server's own CPU time.
 """
 
@@ -16,6 +17,7 @@ import subprocess
 import sys
 import time
 import urllib.request
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -53,14 +55,17 @@ def check(archive: Path) -> None:
         page.goto(PAGE.as_uri())
         page.wait_for_selector("#checked li")
         paint = first_paint(page)
-        start = time.perf_counter()
+        start, before = time.perf_counter(), _cpu_below(os.getpid())
         page.set_input_files("#file", str(archive))
         page.wait_for_selector("#result:not([hidden]), #trouble:not([hidden])")
-        seconds = time.perf_counter() - start
+        seconds, spent = time.perf_counter() - start, _cpu_below(os.getpid()) - before
         figures = page.inner_text("#figures").replace("\n", " ")
         verdict = page.inner_text("#verdict")
         browser.close()
-    print(f"first paint {paint:.0f} ms; {archive.name}: {seconds:.1f} s, {verdict}: {figures}")
+    print(
+        f"first paint {paint:.0f} ms; {archive.name}: {seconds:.1f} s, {spent:.1f} s of CPU, "
+        f"{verdict}: {figures}"
+    )
 
 
 def looks(directory: Path, number: int) -> None:
@@ -95,6 +100,19 @@ def looks(directory: Path, number: int) -> None:
 def _cpu(pid: int) -> float:
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def _cpu_below(pid: int) -> float:
+    """CPU time of the processes that descend from one."""
+    parents = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            parents[int(path.parent.name)] = int(path.read_text().rpartition(")")[2].split()[1])
+    below, found = {pid}, set[int]()
+    while below:
+        found |= below
+        below = {child for child, parent in parents.items() if parent in below} - found
+    return sum(_cpu(one) for one in found - {pid})
 
 
 def main() -> None:
