@@ -6,6 +6,8 @@ from pathlib import Path
 
 from anofel.cli import MISTAKE
 from anofel.deploy import scripts
+from anofel.disk.keystore import KeyFile
+from anofel.roles.directory import RoleConfig
 
 MISTAKEN = """
 import sys
@@ -22,9 +24,10 @@ main()
 
 
 def test_a_mistake_ends_a_role_with_its_own_code_and_a_trace(tmp_path: Path) -> None:
-    from anofel.disk.keystore import KeyFile
-
     KeyFile.generate(tmp_path / "key")
+    config = RoleConfig(role="client", board="http://127.0.0.1:8470", genesis="00" * 32)
+    (tmp_path / "ward").mkdir()
+    (tmp_path / "ward" / "role.toml").write_bytes(config.to_toml())
     ended = subprocess.run(
         [sys.executable, "-c", MISTAKEN, str(tmp_path / "key")], cwd=tmp_path, capture_output=True, text=True
     )

@@ -21,7 +21,7 @@ def tree_hash(entries: list[bytes]) -> bytes:
 
 
 def naive_roots(state: State) -> dict[str, bytes]:
-    def all_of(domain: str, records: Any, parts: Callable[[Any], Iterator[roots.Part]]) -> bytes:
+    def all_of(domain: str, records: Any, parts: Callable[[Any], Iterator[roots.Hashed]]) -> bytes:
         return tree_hash([digest(domain, parts(record)) for record in records.values()])
 
     window = digest("window", state.certifier_roots)

@@ -76,20 +76,20 @@ def test_powers_of_our_own(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("arguments", "code", "message"),
     [
-        (("verify", "nowhere"), "nowhere/ceremony.json cannot be read"),
-        (("new", "--ptau", "nowhere"), "nowhere cannot be read"),
-        (("verify", "nowhere", "--other-powers-of-tau", "12"), "128 hexadecimal digits"),
-        (("finish", "nowhere", "--beacon", "xyz"), "--beacon is not hexadecimal"),
-        (("contribute", "nowhere", "out", "--name", "x", "--key", "k"), "belong together"),
-        (("new", "--ptau", "x", "--statement", "nonsense"), "no statement named 'nonsense'"),
-        (("powers", "verify", "nowhere"), "nowhere cannot be read"),
+        (("verify", "nowhere"), 1, "nowhere/ceremony.json cannot be read"),
+        (("new", "--ptau", "nowhere"), 1, "nowhere cannot be read"),
+        (("verify", "nowhere", "--other-powers-of-tau", "12"), 2, "128 hexadecimal digits"),
+        (("finish", "nowhere", "--beacon", "xyz"), 2, "--beacon is not hexadecimal"),
+        (("contribute", "nowhere", "out", "--name", "x", "--key", "k"), 2, "belong together"),
+        (("new", "--ptau", "x", "--statement", "nonsense"), 1, "no statement named 'nonsense'"),
+        (("powers", "verify", "nowhere"), 1, "nowhere cannot be read"),
     ],
 )
 def test_a_mistake_gets_one_sentence(
-    arguments: tuple[str, ...], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    arguments: tuple[str, ...], code: int, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert message in anofel(*arguments, code=1).stderr
+    assert message in anofel(*arguments, code=code).stderr
     assert not list(tmp_path.iterdir())

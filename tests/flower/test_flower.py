@@ -228,21 +228,21 @@ except OSError:
 
 
 @pytest.mark.parametrize("kind", ["bubblewrap", "unshare", "neither"])
-def test_an_app_has_no_terminal_to_type_commands_in(kind: str) -> None:
+def test_an_app_has_no_terminal_to_type_commands_in(kind: str, tmp_path: Path) -> None:
     prefixes = {"bubblewrap": (*isolation._SEALED, "--ro-bind", "/", "/"), "unshare": isolation._UNSHARED}
     prefix = prefixes.get(kind, ())
     if prefix and not isolation._works(*prefix):
         pytest.skip(f"{kind} may not make namespaces here")
     pid, terminal = pty.fork()
     if pid == 0:  # a session with a terminal, as a user's
-        os.execvp("env", ["env", *prefix, sys.executable, "-c", CONTROLLED])
+        os.execvp("env", ["env", f"TMPDIR={tmp_path}", *prefix, sys.executable, "-c", CONTROLLED])
     with open(terminal, "rb", closefd=True):
         _, status = os.waitpid(pid, 0)
     assert os.waitstatus_to_exitcode(status) == (0 if kind == "neither" else 7)
 
 
 @pytest.mark.parametrize("kind", ["bubblewrap", "unshare"])
-def test_what_keeps_an_app_ends_with_the_group_of_its_parent(kind: str) -> None:
+def test_what_keeps_an_app_ends_with_the_group_of_its_parent(kind: str, tmp_path: Path) -> None:
     """A simulation that ends a worker ends what the worker started (``workers.process``)."""
     prefixes = {"bubblewrap": (*isolation._SEALED, "--ro-bind", "/", "/"), "unshare": isolation._UNSHARED}
     prefix = prefixes[kind]
@@ -250,7 +250,10 @@ def test_what_keeps_an_app_ends_with_the_group_of_its_parent(kind: str) -> None:
         pytest.skip(f"{kind} may not make namespaces here")
     script = "import sys, time; print(flush=True); time.sleep(3600)"
     process = subprocess.Popen(
-        [*prefix, sys.executable, "-c", script], stdout=subprocess.PIPE, start_new_session=True
+        [*prefix, sys.executable, "-c", script],
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
     )
     assert process.stdout is not None
     with process.stdout as said:
