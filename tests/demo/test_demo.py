@@ -6,10 +6,12 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 import tomllib
 from pathlib import Path
 from typing import Any
+from urllib.request import urlopen
 
 import pytest
 
@@ -120,6 +122,41 @@ def test_a_demo_of_four_validators_bears_that_one_dies(tmp_path: Path) -> None:
         )
         assert audited.returncode == 0, audited.stderr
     assert len(told) == 3, "the roles talk to different nodes, and nobody to the one that dies"
+
+
+@pytest.mark.slow
+def test_the_page_shows_the_demo_from_its_beginning_until_ctrl_c(tmp_path: Path) -> None:
+    directory, said = tmp_path / "demo", list[str]()
+    process = start(directory, *SMALL, *COMMITTEE, "--page")
+    assert process.stdout is not None
+    assert process.stderr is not None
+    listening = threading.Thread(target=lambda lines: said.extend(lines), args=(process.stderr,))
+    talking = threading.Thread(target=process.stdout.read)
+    listening.start()
+    talking.start()
+
+    def address_after(words: str) -> str:
+        """Wait for a sentence, and give the address in it."""
+        wait_until(lambda: any(words in line for line in said) or process.poll() is not None, 4 * SECONDS)
+        assert process.poll() is None, "".join(said[-20:])
+        (line,) = (line for line in said if words in line)
+        return line.split(words)[1].split()[0]
+
+    try:
+        running = address_after("Watch the board in a browser: ")
+        assert "Now" in urlopen(running).read().decode()
+        finished = address_after("The board's page stays at ")
+        assert finished == running
+        assert "breast-cancer" in urlopen(finished).read().decode()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(SECONDS) == 0, "".join(said[-20:])
+    finally:
+        process.kill()
+        listening.join()
+        talking.join()
+        process.stdout.close()
+        process.stderr.close()
+    assert processes_of(directory) == []
 
 
 def check_iterations(entries: list[dict[str, Any]]) -> None:
