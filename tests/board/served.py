@@ -5,7 +5,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from urllib.parse import parse_qs, urlparse
 
 from anofel.board.framing import frame
@@ -15,6 +15,7 @@ from anofel.messages import Block, Posting
 from anofel.messages.postings import posting_id
 from anofel.node.outlines import Outlines
 from anofel.proofs.keys import KeyDirectory
+from tests.board.listening import listening
 from tests.board.world import World
 
 Lie = Callable[["ServedWorld", str, bytes], bytes | None]
@@ -130,12 +131,5 @@ def serving(served: ServedWorld) -> Iterator[str]:
         def log_message(self, *_values: object) -> None:
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}"
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    with listening(Handler) as url:
+        yield url

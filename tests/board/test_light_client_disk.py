@@ -87,13 +87,7 @@ def test_what_is_shown_is_on_disk_and_the_state_is_that_of_the_block(
 ) -> None:
     """Roles act on what they are shown: it must be the state that the block made, and never be forgotten."""
     histories = Histories(keys, 1)
-    histories.world = world = stages("summed")
-    histories.genesis = world.genesis
-    for _ in range(30):
-        world.board.next_block()
-    histories.blocks = world.board.blocks
-    for name, data in world.board.attachments.items():
-        histories.said[f"/v1/blobs/{name.hex()}"] = data
+    histories.go_on_as(stages("summed"))
     with serving(histories) as url:
         client = LightClient(tmp_path / "view", transport(url), genesis_hash=histories.genesis.hash)
         shown = []
@@ -147,13 +141,7 @@ def test_only_what_changed_nothing_is_kept_without_being_shown(
 ) -> None:
     """What ends a sync is no reason for a role to miss a block in which something happened."""
     histories = Histories(keys, 1)
-    histories.world = world = stages("summed")
-    histories.genesis = world.genesis
-    for _ in range(30):
-        world.board.next_block()
-    histories.blocks = world.board.blocks
-    for name, data in world.board.attachments.items():
-        histories.said[f"/v1/blobs/{name.hex()}"] = data
+    histories.go_on_as(stages("summed"))
     follow, last = Chain.follow, len(histories.blocks)
 
     def fail(chain: Chain, block: Block) -> bytes:

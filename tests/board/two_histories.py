@@ -1,17 +1,17 @@
 """A node that serves an honest history, another signed one, or whatever it was told to say."""
 
 import json
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from urllib.parse import parse_qs, urlparse
 
 from anofel.messages import Block, Genesis
 from anofel.network.transport import Transport
 from anofel.proofs.keys import KeyDirectory
 from anofel.simulation.local_board import LocalBoard
+from tests.board.listening import listening
 from tests.board.world import TIME, World
 from tests.node.support import SECONDS
 
@@ -46,6 +46,15 @@ class Histories:
             submission=self.keys.submission_verifier(threads=1),
         )
         return [board.next_block(time_of_blocks) for _ in range(self.num_blocks)]
+
+    def go_on_as(self, world: World) -> None:
+        """Serve another world, and thirty empty blocks after it."""
+        self.world, self.genesis = world, world.genesis
+        for _ in range(30):
+            world.board.next_block()
+        self.blocks = world.board.blocks
+        for name, data in world.board.attachments.items():
+            self.said[f"/v1/blobs/{name.hex()}"] = data
 
     def resigned(self, block: Block, **changes: bytes) -> Block:
         """Another block that the validator signed."""
@@ -94,12 +103,5 @@ def serving(histories: Histories) -> Iterator[str]:
         def log_message(self, *_values: object) -> None:
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}"
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    with listening(Handler) as url:
+        yield url
